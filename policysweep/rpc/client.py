@@ -1,0 +1,58 @@
+"""How channels are opened: one set of options, one channel per target and event loop."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import grpc
+import orjson
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+"""Limit of one message, both ways, on every channel and server."""
+
+_KEEPALIVE_MS = 60_000
+
+# Retries belong to the driver alone, so gRPC's own are off. New replicas are found because servers end
+# connections after a while (see server.py) and the channel then resolves and balances anew.
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.service_config", orjson.dumps({"loadBalancingConfig": [{"round_robin": {}}]}).decode()),
+)
+
+
+def open_channel(target: str) -> grpc.aio.Channel:
+    """A channel to `target`, for example "127.0.0.1:50052" or "dns:///agent:50052"."""
+    return grpc.aio.insecure_channel(target, options=_OPTIONS)
+
+
+class Channels:
+    """Channels by target, opened on first use and closed together."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, grpc.aio.Channel] = {}
+
+    def get(self, target: str) -> grpc.aio.Channel:
+        """The channel to `target`."""
+        channel = self._open.get(target)
+        if channel is None:
+            channel = self._open[target] = open_channel(target)
+        return channel
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for channel in self._open.values():
+            await channel.close()
+        self._open.clear()

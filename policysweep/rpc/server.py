@@ -1,0 +1,141 @@
+"""The shell of every service: port, health, reflection, signals, drain.
+
+    asyncio.run(run_service(config, [Service(full_name, register)]))
+
+binds, prints one JSON line with the address on stdout, serves until SIGTERM or SIGINT (or the end of
+stdin, for a child that has to end with its parent), then turns health to NOT_SERVING, lets calls in
+flight finish within the grace, and returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import orjson
+import structlog
+import uvloop
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from policysweep import telemetry
+from policysweep.config import ServiceConfig
+from policysweep.errors import InputError
+from policysweep.rpc.client import MAX_MESSAGE_BYTES
+from policysweep.rpc.interceptors import Gate
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A gRPC service of this process: its full name and the call that adds its servicer to a server."""
+
+    full_name: str
+    register: Callable[[grpc.aio.Server], None]
+
+
+def _options(max_connection_age: float) -> tuple[tuple[str, int], ...]:
+    return (
+        ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+        ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+        # A port in use must be an error, not a second listener on it.
+        ("grpc.so_reuseport", 0),
+        # Clients then resolve their target again and find new replicas. Calls in flight go on.
+        ("grpc.max_connection_age_ms", int(max_connection_age * 1000)),
+        # Accept the keepalive pings that rpc/client.py sends, also on an idle stream.
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    )
+
+
+@asynccontextmanager
+async def serving(
+    listen: str, services: Sequence[Service], *, drain: float = 0.0, max_connection_age: float = 300.0
+) -> AsyncIterator[str]:
+    """Serve while the block runs; gives the bound address. Leaving drains for `drain` seconds."""
+    server = grpc.aio.server(interceptors=[Gate()], options=_options(max_connection_age))
+    for service in services:
+        service.register(server)
+    names = [service.full_name for service in services]
+    status = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(status, server)
+    reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    address = _bind(server, listen)
+    await server.start()
+    for name in ("", *names):
+        await status.set(name, health_pb2.HealthCheckResponse.SERVING)
+    try:
+        yield address
+    finally:
+        await status.enter_graceful_shutdown()
+        await server.stop(drain)
+
+
+def _bind(server: grpc.aio.Server, listen: str) -> str:
+    host, _, _ = listen.rpartition(":")
+    try:
+        port = server.add_insecure_port(listen)
+    except RuntimeError as error:
+        raise InputError(
+            f"cannot listen on {listen}: the port is in use or the address is not of this machine; "
+            "choose another with --listen HOST:PORT (port 0 takes a free one)"
+        ) from error
+    return f"{host}:{port}"
+
+
+async def run_service(config: ServiceConfig, name: str, services: Sequence[Service]) -> None:
+    """Serve until told to stop."""
+    stop = stop_event(config.stop_on_stdin_eof)
+    telemetry.serve_metrics(config.metrics_listen)
+    async with serving(
+        config.listen,
+        services,
+        drain=config.drain_seconds,
+        max_connection_age=config.max_connection_age_seconds,
+    ) as address:
+        announce(name, address)
+        await stop.wait()
+        _log.info("draining", service=name, seconds=config.drain_seconds)
+
+
+def announce(service: str, address: str) -> None:
+    """Tell the parent process where this service listens: one JSON line on stdout."""
+    sys.stdout.buffer.write(
+        orjson.dumps({"event": "listening", "service": service, "address": address}) + b"\n"
+    )
+    sys.stdout.buffer.flush()
+
+
+def stop_event(stdin_eof: bool = False) -> asyncio.Event:
+    """An event of the running loop that SIGTERM, SIGINT and, if asked for, the end of stdin set."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    if stdin_eof:
+        loop.add_reader(sys.stdin.fileno(), _on_stdin, stop)
+    return stop
+
+
+def _on_stdin(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 4096):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        stop.set()
+
+
+def run_main(main: Coroutine[Any, Any, None]) -> None:
+    """Run a service's main coroutine; bad input ends it with one line on stderr and exit code 2."""
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main)
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(2) from None

@@ -1,0 +1,84 @@
+"""Errors on the wire: the error tree to `google.rpc.Status` with one `ErrorInfo`, and back.
+
+The tree itself, with what each class counts as, is `policysweep.errors`. Nothing else in the project
+translates between exceptions and status codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from policysweep import errors
+
+_DETAILS_KEY = "grpc-status-details-bin"
+_RETRY_AFTER = "retry_after"
+
+
+def status_of(error: errors.PolicysweepError) -> status_pb2.Status:
+    """The rich status of an error: its code, its message, and one ErrorInfo with its reason."""
+    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=errors.DOMAIN)
+    if error.retry_after is not None:
+        info.metadata[_RETRY_AFTER] = f"{error.retry_after:g}"
+    status = status_pb2.Status(code=error.code.value[0], message=str(error))
+    status.details.add().Pack(info)
+    return status
+
+
+async def abort(context: grpc.aio.ServicerContext[Any, Any], error: errors.PolicysweepError) -> NoReturn:
+    """End a call with the error's rich status."""
+    details = status_of(error).SerializeToString()
+    await context.abort(error.code, str(error), trailing_metadata=((_DETAILS_KEY, details),))
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What a status without an ErrorInfo of ours means at one boundary."""
+
+    peer: str
+    unavailable: type[errors.PolicysweepError]
+    timeout: type[errors.PolicysweepError]
+    unimplemented: type[errors.PolicysweepError]
+
+
+AGENT = Boundary("agent", errors.AgentUnavailable, errors.AgentTimeout, errors.AgentUnimplemented)
+SERVICE = Boundary("service", errors.ServiceUnavailable, errors.ServiceTimeout, errors.InputError)
+
+
+def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo | None:
+    """The ErrorInfo of our domain that a failed call carries, if any."""
+    for key, value in error.trailing_metadata() or ():
+        if key == _DETAILS_KEY and isinstance(value, bytes):
+            for packed in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if packed.Unpack(info) and info.domain == errors.DOMAIN:
+                    return info
+    return None
+
+
+def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> errors.PolicysweepError:
+    """The exception that a failed call stands for.
+
+    An ErrorInfo of ours is turned back into the class that was raised at the other end. Without one,
+    the code alone decides, by boundary.
+    """
+    message = error.details() or error.code().name
+    info = error_info(error)
+    if info is not None:
+        retry_after = info.metadata.get(_RETRY_AFTER)
+        return errors.by_reason(info.reason)(
+            message, retry_after=None if retry_after is None else float(retry_after)
+        )
+    where = f"{boundary.peer} at {target}"
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
+            return boundary.unavailable(f"{where} cannot be reached: {message}")
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return boundary.timeout(f"{where} did not answer in time")
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return boundary.unimplemented(f"{where} does not serve this method: {message}")
+        case code:
+            return errors.InfrastructureError(f"{where} answered {code.name}: {message}")

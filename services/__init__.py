@@ -1,0 +1,1 @@
+"""The four gRPC services. They import policysweep, never one another."""
