@@ -66,6 +66,8 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
     the code alone decides, by boundary.
     """
     message = error.details() or error.code().name
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+        return boundary.unimplemented(f"{boundary.peer} at {target} does not serve this method: {message}")
     info = error_info(error)
     if info is not None:
         retry_after = info.metadata.get(_RETRY_AFTER)
@@ -78,7 +80,5 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
             return boundary.unavailable(f"{where} cannot be reached: {message}")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return boundary.timeout(f"{where} did not answer in time")
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return boundary.unimplemented(f"{where} does not serve this method: {message}")
         case code:
             return errors.InfrastructureError(f"{where} answered {code.name}: {message}")

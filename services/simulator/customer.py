@@ -1,0 +1,118 @@
+"""The simulated customer: a chat model that plays a persona with a brief.
+
+It sees the persona, its own brief, what the agent says to it and its own tools' results. It sees neither
+the policy, nor the policy issues, nor the agent's tool traffic. Its chat is only ever appended to, so that
+each call finds all earlier ones in the model server's prefix cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from policysweep.models.chat import ChatModel, ChatRequest
+from policysweep.models.tools import openai_tool_calls
+from policysweep.v1 import agent_pb2, episode_pb2, scenario_pb2
+from services.simulator.ports import CustomerReply
+
+_PROMPT = Path(__file__).with_name("prompts").joinpath("customer.md").read_text(encoding="utf-8")
+_TEMPLATE = Template(_PROMPT)
+_OPENING_CUE = "(The chat with customer care opens. Write your first message.)"
+_EMPTY_AGENT_MESSAGE = "(The agent sent an empty message.)"
+_REMINDER = "(That was no message that can be sent. Write the customer's next message, short and complete.)"
+
+PROMPT_DIGEST = hashlib.sha256(
+    "\0".join((_PROMPT, _OPENING_CUE, _EMPTY_AGENT_MESSAGE, _REMINDER)).encode()
+).hexdigest()
+"""SHA-256 over all that the customer's prompt is made of, hex."""
+
+
+def system_prompt(scenario: scenario_pb2.Scenario, order_id: str) -> str:
+    """The customer's system message: rules, then persona, then brief."""
+    persona, brief = scenario.persona, scenario.customer_brief
+    traits = "\n".join(f"{trait}: {persona.personality[trait]}" for trait in sorted(persona.personality))
+    return _TEMPLATE.substitute(
+        name=persona.name,
+        age_range=persona.age_range,
+        location=persona.location,
+        gender=persona.gender,
+        job_sector=persona.job_sector,
+        income_range=persona.income_range,
+        language_style=persona.language_style,
+        communication_style=persona.communication_style,
+        personality=traits,
+        description=persona.description,
+        order_id=order_id,
+        basic_info=brief.basic_info,
+        private_info=brief.private_info,
+        behavior=brief.behavior,
+    )
+
+
+class ModelCustomer:
+    """A customer played by a chat model. Implements CustomerPort."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        system: str,
+        opening: str,
+        tools: Sequence[Mapping[str, Any]],
+        sampling: agent_pb2.Sampling,
+        seed: int,
+        session_id: str,
+        timeout: Callable[[], float],
+    ) -> None:
+        """`timeout` gives the seconds that the next model call may take."""
+        self._model = model
+        self._tools = tools
+        self._sampling = sampling
+        self._seed = seed
+        self._session_id = session_id
+        self._timeout = timeout
+        self._unsaid: list[str] = []
+        self._messages: list[Mapping[str, Any]] = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": _OPENING_CUE},
+            {"role": "assistant", "content": opening},
+        ]
+
+    async def reply(self) -> CustomerReply:
+        """Call the model once and append what it said to the chat."""
+        self._deliver()
+        reply = await self._model.complete(
+            ChatRequest(
+                messages=self._messages,
+                tools=self._tools,
+                sampling=self._sampling,
+                seed=self._seed,
+                session_id=self._session_id,
+                timeout=self._timeout(),
+            )
+        )
+        said: dict[str, Any] = {"role": "assistant", "content": reply.text}
+        if reply.tool_calls:
+            said["tool_calls"] = openai_tool_calls(reply.tool_calls)
+        self._messages.append(said)
+        return CustomerReply(reply.text, reply.tool_calls, reply.finish_reason, reply.usage, reply.rehearsal)
+
+    def hear(self, text: str) -> None:
+        """What the agent says is delivered with the next call: chat templates want turns to alternate."""
+        self._unsaid.append(text.strip() or _EMPTY_AGENT_MESSAGE)
+
+    def result(self, call: episode_pb2.ToolCall, content: str) -> None:
+        """Append a tool's result."""
+        self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+
+    def remind(self) -> None:
+        """Ask for a proper message."""
+        self._messages.append({"role": "user", "content": _REMINDER})
+
+    def _deliver(self) -> None:
+        if self._unsaid:
+            self._messages.append({"role": "user", "content": "\n\n".join(self._unsaid)})
+            self._unsaid.clear()

@@ -1,0 +1,70 @@
+"""What one episode is played on: the order world with its tools, and the first request to the agent."""
+
+from __future__ import annotations
+
+import hashlib
+
+from policysweep.domains.returns.environment import ReturnsEnvironment, agent_tools, customer_tools
+from policysweep.domains.returns.resolution import resolution_options
+
+from policysweep.errors import InputError
+from policysweep.v1 import agent_pb2, simulator_pb2
+
+
+def returns_environment(setup: simulator_pb2.RunEpisodeRequest) -> ReturnsEnvironment:
+    """The order world of a DRIP-R episode. The environment never changes `setup.world`."""
+    return ReturnsEnvironment(setup.world, setup.scenario.policy, setup.scenario.persona.name)
+
+
+def opening(setup: simulator_pb2.RunEpisodeRequest) -> str:
+    """The first customer message. The order number comes first, as in the public code: the agent needs it."""
+    return f"My order number is {setup.world.order.order_id}. {setup.scenario.first_customer_message}"
+
+
+def first_request(setup: simulator_pb2.RunEpisodeRequest) -> agent_pb2.RespondRequest:
+    """The agent's request without messages: policy, case brief, tools, options, persona, seed."""
+    return agent_pb2.RespondRequest(
+        episode_id=setup.episode_id,
+        policy=setup.scenario.policy,
+        case_brief=setup.scenario.case_brief,
+        tools=agent_tools(),
+        resolution_options=resolution_options(),
+        agent_persona=setup.agent_persona,
+        bank_id=setup.bank_id,
+        seed=setup.seed,
+    )
+
+
+def tools_digest() -> str:
+    """SHA-256 over the definitions of all tools, hex."""
+    digest = hashlib.sha256()
+    for tool in (*agent_tools(), *customer_tools()):
+        digest.update(tool.SerializeToString(deterministic=True))
+    return digest.hexdigest()
+
+
+def check_setup(setup: simulator_pb2.RunEpisodeRequest) -> None:
+    """Refuse a request that cannot be played. Raises InputError that names the field."""
+    missing = [
+        name
+        for name, present in (
+            ("episode_id", setup.episode_id),
+            ("agent_target", setup.agent_target),
+            ("scenario.scenario_id", setup.scenario.scenario_id),
+            ("scenario.policy.primary.text", setup.scenario.policy.primary.text),
+            ("scenario.first_customer_message", setup.scenario.first_customer_message),
+            ("world.order.order_id", setup.world.order.order_id),
+        )
+        if not present
+    ]
+    if missing:
+        raise InputError(f"RunEpisode: {', '.join(missing)} must not be empty")
+    if setup.scenario.HasField("task"):
+        raise InputError("RunEpisode: scenario.task must be absent, the simulator must not know the design")
+    for field, value in _limits(setup.limits):
+        if value <= 0:
+            raise InputError(f"RunEpisode: limits.{field} must be positive, got {value}")
+
+
+def _limits(limits: simulator_pb2.EpisodeLimits) -> list[tuple[str, float]]:
+    return [(field.name, getattr(limits, field.name)) for field in limits.DESCRIPTOR.fields]
