@@ -55,6 +55,8 @@ class InputError(PolicysweepError):
 
     code = grpc.StatusCode.INVALID_ARGUMENT
     reason = "INVALID_INPUT"
+    exit_code: ClassVar[int] = 2
+    """Exit code of a command or service that stops because of it."""
 
 
 class ManifestMismatch(InputError):

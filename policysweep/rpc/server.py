@@ -138,4 +138,4 @@ def run_main(main: Coroutine[Any, Any, None]) -> None:
             runner.run(main)
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
-        raise SystemExit(2) from None
+        raise SystemExit(InputError.exit_code) from None

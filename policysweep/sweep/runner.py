@@ -1,0 +1,216 @@
+"""Runs units: a fixed number of conversations in flight, one record each, failures beside them.
+
+The runner owns the retries of a unit; nobody below it retries. It reads units lazily, holds only those in
+flight or waiting, and can be stopped at any moment: what has no record is simply run the next time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from policysweep import telemetry
+from policysweep.errors import PolicysweepError, ServiceUnavailable
+from policysweep.rpc import status
+from policysweep.rpc.client import Channels
+from policysweep.sweep.backlog import Attempt, Backlog
+from policysweep.v1 import (
+    episode_pb2,
+    run_pb2,
+    scenario_pb2,
+    simulator_pb2,
+    simulator_pb2_grpc,
+    world_pb2,
+)
+
+
+class RecordSink(Protocol):
+    """Where results go."""
+
+    async def write_record(self, record: run_pb2.UnitRecord) -> bool:
+        """Keep a record; False when the unit already has one."""
+        ...
+
+    async def write_failure(self, failure: run_pb2.UnitFailure) -> None:
+        """Keep the attempts of a unit that failed."""
+        ...
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened to the units of one agent in this invocation."""
+
+    planned: int = 0
+    """Units of this agent in this shard."""
+    done_before: int = 0
+    """Units that had a record when the invocation began."""
+    recorded: int = 0
+    duplicates: int = 0
+    failed: int = 0
+    retried: int = 0
+    tokens: int = 0
+    faults: int = 0
+    """Recorded units whose conversation did not end cleanly."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """The state of a run that a display reads."""
+
+    agents: dict[str, Tally] = field(default_factory=dict)
+    backlog: Backlog | None = None
+
+    def total(self, name: str) -> int:
+        """Sum of one tally over all agents."""
+        return sum(getattr(tally, name) for tally in self.agents.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """How units are run. Nothing here changes a result."""
+
+    concurrency: int
+    max_attempts: int
+    unit_seconds: float
+    outage_seconds: float
+
+
+class Runner:
+    """Runs the units of one shard."""
+
+    def __init__(
+        self,
+        *,
+        scenarios: Mapping[str, scenario_pb2.Scenario],
+        worlds: Mapping[str, world_pb2.OrderWorld],
+        agent_targets: Mapping[str, str],
+        simulator_targets: Sequence[str],
+        limits: simulator_pb2.EpisodeLimits,
+        settings: RunnerSettings,
+        sink: RecordSink,
+        channels: Channels,
+        progress: Progress,
+        on_event: Callable[[str], None],
+    ) -> None:
+        self._scenarios = scenarios
+        self._worlds = worlds
+        self._agent_targets = agent_targets
+        self._simulators = [_Simulator(target, channels) for target in simulator_targets]
+        self._limits = limits
+        self._settings = settings
+        self._sink = sink
+        self._progress = progress
+        self._on_event = on_event
+
+    async def run(self, units: Iterator[run_pb2.Unit]) -> Backlog:
+        """Run all units; returns once each is recorded, failed or skipped.
+
+        Cancelling stops at once and loses only what is in flight. A StoreError ends the run: without a
+        ledger no result can be kept.
+        """
+        backlog = Backlog(
+            units,
+            max_attempts=self._settings.max_attempts,
+            outage_seconds=self._settings.outage_seconds,
+        )
+        self._progress.backlog = backlog
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._settings.concurrency):
+                group.create_task(self._work(backlog))
+        return backlog
+
+    async def _work(self, backlog: Backlog) -> None:
+        while (attempt := await backlog.take()) is not None:
+            with telemetry.UNITS_RUNNING.labels(attempt.unit.agent).track_inprogress():
+                await self._attempt(backlog, attempt)
+
+    async def _attempt(self, backlog: Backlog, attempt: Attempt) -> None:
+        unit = attempt.unit
+        tally = self._progress.agents[unit.agent]
+        try:
+            episode = await self._least_busy().run_episode(self._request(unit), self._settings.unit_seconds)
+        except PolicysweepError as error:
+            attempt.failures.append(_failed_attempt(error))
+            if backlog.failed(attempt, error):
+                tally.retried += 1
+                telemetry.UNITS.labels(unit.agent, "retried").inc()
+                return
+            tally.failed += 1
+            telemetry.UNITS.labels(unit.agent, "failed").inc()
+            self._on_event(f"unit {unit.unit_id} of {unit.agent} failed: {error}")
+            await self._sink.write_failure(run_pb2.UnitFailure(unit=unit, attempts=attempt.failures))
+            return
+        record = run_pb2.UnitRecord(
+            unit=unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
+        )
+        await self._keep(record, tally)
+        backlog.succeeded(attempt)
+
+    async def _keep(self, record: run_pb2.UnitRecord, tally: Tally) -> None:
+        if not await self._sink.write_record(record):
+            tally.duplicates += 1
+            telemetry.UNITS.labels(record.unit.agent, "duplicate").inc()
+            return
+        tally.recorded += 1
+        tally.faults += record.episode.end.fault != 0
+        tally.tokens += sum(
+            call.usage.prompt_tokens + call.usage.completion_tokens for call in record.episode.model_calls
+        )
+        telemetry.UNITS.labels(record.unit.agent, "recorded").inc()
+
+    def _request(self, unit: run_pb2.Unit) -> simulator_pb2.RunEpisodeRequest:
+        request = simulator_pb2.RunEpisodeRequest(
+            episode_id=unit.unit_id,
+            scenario=self._scenarios[unit.scenario_id],
+            world=self._worlds[unit.task_id],
+            agent_target=self._agent_targets[unit.agent],
+            agent_persona=unit.agent_persona,
+            seed=unit.seed,
+            limits=self._limits,
+        )
+        # The design of the task stays with the driver and the judge.
+        request.scenario.ClearField("task")
+        return request
+
+    def _least_busy(self) -> _Simulator:
+        return min(self._simulators, key=lambda simulator: simulator.in_flight)
+
+
+class _Simulator:
+    """One simulator target with the number of episodes that it plays for us."""
+
+    def __init__(self, target: str, channels: Channels) -> None:
+        self._target = target
+        self._stub: simulator_pb2_grpc.SimulatorServiceAsyncStub = simulator_pb2_grpc.SimulatorServiceStub(
+            channels.get(target)
+        )
+        self.in_flight = 0
+
+    async def run_episode(
+        self, request: simulator_pb2.RunEpisodeRequest, seconds: float
+    ) -> episode_pb2.Episode:
+        self.in_flight += 1
+        try:
+            async for response in self._stub.RunEpisode(request, timeout=seconds):
+                if response.HasField("episode"):
+                    return response.episode
+        except grpc.aio.AioRpcError as error:
+            raise status.error_from(error, status.SERVICE, self._target) from error
+        finally:
+            self.in_flight -= 1
+        raise ServiceUnavailable(f"simulator at {self._target} ended an episode without a result")
+
+
+def _failed_attempt(error: PolicysweepError) -> run_pb2.FailedAttempt:
+    return run_pb2.FailedAttempt(party=error.party, reason=error.reason, message=str(error), failed_at=_now())
+
+
+def _now() -> Timestamp:
+    now = Timestamp()
+    now.GetCurrentTime()
+    return now
