@@ -1,4 +1,4 @@
-"""A chat model whose calls are counted: latency, tokens and outcome, by role."""
+"""Counts the calls of a chat model in the process's metrics, by the role that the model plays."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ import time
 from policysweep import telemetry
 from policysweep.errors import PolicysweepError
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest
+from policysweep.v1 import episode_pb2
 
 
 class ObservedModel:
-    """Wraps a ChatModel and feeds the model metrics of `policysweep.telemetry`."""
+    """`model`, with every call counted under `role`, for example "agent", "customer" or "judge"."""
 
-    def __init__(self, model: ChatModel, *, role: str) -> None:
-        """`role` is what the model is used for: agent, customer, judge or curator."""
+    def __init__(self, model: ChatModel, role: str) -> None:
         self._model = model
         self._role = role
-        self._seconds = telemetry.MODEL_SECONDS.labels(role)
+        # Bound once: looking a child up by its labels costs more than counting.
         self._ok = telemetry.MODEL_CALLS.labels(role, "ok")
-        self._prompt = telemetry.MODEL_TOKENS.labels(role, "prompt")
-        self._cached = telemetry.MODEL_TOKENS.labels(role, "cached")
-        self._completion = telemetry.MODEL_TOKENS.labels(role, "completion")
+        self._seconds = telemetry.MODEL_SECONDS.labels(role)
+        self._prompt, self._cached, self._completion = (
+            telemetry.MODEL_TOKENS.labels(role, kind) for kind in ("prompt", "cached", "completion")
+        )
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Answer once, as the wrapped model does."""
+        """Answer as the model does, failures included."""
         started = time.perf_counter()
         try:
             reply = await self._model.complete(request)
         except PolicysweepError as error:
             telemetry.MODEL_CALLS.labels(self._role, error.reason).inc()
             raise
-        self._seconds.observe(time.perf_counter() - started)
+        finally:
+            self._seconds.observe(time.perf_counter() - started)
         self._ok.inc()
-        self._prompt.inc(reply.usage.prompt_tokens)
-        self._cached.inc(reply.usage.cached_prompt_tokens)
-        self._completion.inc(reply.usage.completion_tokens)
+        self._count_tokens(reply.usage)
         return reply
+
+    def _count_tokens(self, usage: episode_pb2.Usage) -> None:
+        # A number that the server did not report reads as 0 and adds nothing.
+        self._prompt.inc(usage.prompt_tokens)
+        self._cached.inc(usage.cached_prompt_tokens)
+        self._completion.inc(usage.completion_tokens)
