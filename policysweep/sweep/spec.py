@@ -1,0 +1,327 @@
+"""The sweep file: what a person writes to describe a sweep. All defaults of a sweep stand here.
+
+Settings of a model that the file leaves out are the service's own defaults, see `policysweep.config`.
+API keys are never in the file: `api_key_env` names the environment variable that holds one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
+
+from policysweep.errors import InputError
+from policysweep.v1 import episode_pb2 as ep
+from policysweep.v1 import run_pb2, simulator_pb2
+from policysweep.yaml_source import read_yaml, validate
+
+REHEARSAL_PREFIX = "rehearsal-"
+"""Models whose name begins so are served by the rehearsal server that a local run starts."""
+
+_INT32_MAX = 2**31 - 1
+
+
+def _run_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
+        raise ValueError(f"must be 1 to 63 of a-z, 0-9 and - (not at the ends), not {name!r}")
+    return name
+
+
+def _agent_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
+        raise ValueError(f"must be 1 to 63 of A-Z, a-z, 0-9 and . _ - (not first), not {name!r}")
+    return name
+
+
+def _target(target: str) -> str:
+    if "://" in target and not target.startswith(("dns://", "xds://")):
+        raise ValueError("must be a gRPC target such as dns:///agent-qwen:50052, without http://")
+    if not re.fullmatch(r"(unix:|xds:///)\S+|\S+:\d{1,5}", target):
+        raise ValueError(f"must be a gRPC target with a port, such as dns:///agent:50052, not {target!r}")
+    return target
+
+
+def _model_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be the base URL of an OpenAI-compatible server, such as http://vllm:8000/v1")
+    if parts.username or parts.password:
+        raise ValueError("must hold no credentials: name an environment variable in api_key_env instead")
+    return url
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("must be the name of an environment variable, not the key itself")
+    return name
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"must not repeat {', '.join(twice)}")
+    return names
+
+
+Target = Annotated[str, AfterValidator(_target)]
+Count = Annotated[StrictInt, Field(ge=1, le=_INT32_MAX)]
+Seconds = Annotated[float, Field(gt=0, strict=True)]
+Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_distinct)]
+PersonaName = Literal["DIRECT", "FAIR", "AGREEABLE", "HELPFUL", "VERY_HELPFUL"]
+
+
+class _Part(BaseModel):
+    """Settings that are frozen and refuse fields that they do not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class DatasetSpec(_Part):
+    """Which data set is played."""
+
+    source: str = Field(
+        default="builtin",
+        min_length=1,
+        description="`builtin`, a path, or the hub name of the public data set. "
+        "A relative path is looked for beside the sweep file first.",
+    )
+    worlds: str | None = Field(
+        default=None,
+        description="File of order worlds, found like `source`; the worlds beside the data set if left out.",
+    )
+
+
+class ScenarioFilter(_Part):
+    """Which scenarios of the data set are played; all when nothing is set."""
+
+    tasks: Names | None = Field(default=None, description="Ids of the tasks to play.")
+    personas: Names | None = Field(default=None, description="Ids of the customer personas to play.")
+    limit: Count | None = Field(
+        default=None,
+        description="Play at most this many scenarios, spread evenly over the tasks and personas.",
+    )
+
+
+class ModelSpec(_Part):
+    """A served model and how it is sampled."""
+
+    model: str | None = Field(
+        default=None, min_length=1, description="Name under which the server serves the model."
+    )
+    model_url: Annotated[str, AfterValidator(_model_url)] | None = Field(
+        default=None,
+        description="Base URL of the OpenAI-compatible server; "
+        "may be left out for a rehearsal model, whose server the local run starts.",
+    )
+    api_key_env: Annotated[str, AfterValidator(_variable)] | None = Field(
+        default=None, description="Name of the environment variable that holds the server's API key."
+    )
+    temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = Field(
+        default=None, description="Sampling temperature; 0 is greedy."
+    )
+    top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = Field(
+        default=None, description="Nucleus mass; 1 is off."
+    )
+    max_tokens: Count | None = Field(default=None, description="Limit on the tokens of one answer.")
+
+    def check_served(self) -> None:
+        """ValueError when nothing serves the model."""
+        if self.model and not self.model_url and not self.model.startswith(REHEARSAL_PREFIX):
+            raise ValueError(
+                f"model_url is missing: no server is started for {self.model}, "
+                f"only for models named {REHEARSAL_PREFIX}*"
+            )
+
+    def settings(self) -> dict[str, str | int | float]:
+        """What the file sets, under the names that the service's configuration uses."""
+        return self.model_dump(include=set(ModelSpec.model_fields), exclude_none=True)
+
+
+class CustomerSpec(ModelSpec):
+    """The model that plays the customer, for the simulator that a local run starts."""
+
+    model: str = Field(
+        default="rehearsal-customer",
+        min_length=1,
+        description="Name under which the server serves the model.",
+    )
+
+    @model_validator(mode="after")
+    def _served(self) -> CustomerSpec:
+        self.check_served()
+        return self
+
+
+class AgentSpec(ModelSpec):
+    """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
+
+    name: Annotated[str, AfterValidator(_agent_name)] = Field(
+        description="Name in records and tables, unique in the sweep."
+    )
+    target: Target | None = Field(
+        default=None,
+        description="gRPC target of an agent service that already runs, such as dns:///agent:50052.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> AgentSpec:
+        if self.model is None and self.target is None:
+            raise ValueError(f"agent {self.name} needs a model or a target")
+        if self.target is not None and (surplus := sorted(self.settings())):
+            raise ValueError(
+                f"agent {self.name} has a target, so {', '.join(surplus)} cannot be set here: "
+                "the service that runs there has its own"
+            )
+        self.check_served()
+        return self
+
+
+class AgentPersonaSpec(_Part):
+    """How the five agent personas are assigned, always from scenario and trial and never from the model."""
+
+    assignment: Literal["balanced", "fixed", "swept"] = Field(
+        default="balanced",
+        description="balanced: each persona equally often over tasks and customer personas; "
+        "fixed: `persona` everywhere; swept: every unit with every persona.",
+    )
+    persona: PersonaName | None = Field(default=None, description="The persona of a fixed assignment.")
+
+    @model_validator(mode="after")
+    def _persona_where_fixed(self) -> AgentPersonaSpec:
+        if self.assignment == "fixed" and self.persona is None:
+            raise ValueError("assignment fixed needs a persona")
+        if self.assignment != "fixed" and self.persona is not None:
+            raise ValueError(f"persona belongs to assignment fixed, not to {self.assignment}")
+        return self
+
+    def assignment_message(self) -> run_pb2.PersonaAssignment.ValueType:
+        """The assignment as the contract names it."""
+        return run_pb2.PersonaAssignment.Value(f"PERSONA_ASSIGNMENT_{self.assignment.upper()}")
+
+    def persona_message(self) -> ep.AgentPersona.ValueType:
+        """The fixed persona as the contract names it; unspecified when the assignment is not fixed."""
+        return ep.AgentPersona.Value(f"AGENT_PERSONA_{self.persona or 'UNSPECIFIED'}")
+
+
+class LimitsSpec(_Part):
+    """Limits of one conversation."""
+
+    max_turns: Count = Field(default=20, description="Customer turns, the opening included (DRIP-R: 20).")
+    max_tool_rounds: Count = Field(default=5, description="Tool rounds of one agent turn (DRIP-R: 5).")
+    max_errors: Count = Field(
+        default=3, description="Errors of one side before the conversation ends (DRIP-R: 3)."
+    )
+    max_repeated_calls: Count = Field(
+        default=3, description="Repetitions of one call before the conversation ends."
+    )
+    max_tokens: Count = Field(
+        default=400_000, description="Prompt and completion tokens, all models together."
+    )
+    agent_call_seconds: Seconds = Field(
+        default=120.0, description="Deadline of one call to the agent, in seconds."
+    )
+    unit_seconds: Seconds = Field(
+        default=900.0, description="Deadline of the whole conversation, in seconds."
+    )
+
+    @model_validator(mode="after")
+    def _deadlines_nest(self) -> LimitsSpec:
+        if self.agent_call_seconds > self.unit_seconds:
+            raise ValueError(
+                f"agent_call_seconds ({self.agent_call_seconds:g}) must not be longer than "
+                f"unit_seconds ({self.unit_seconds:g})"
+            )
+        return self
+
+    def message(self) -> simulator_pb2.EpisodeLimits:
+        """The limits that travel to the simulator: all but `unit_seconds`, which is the driver's deadline."""
+        return simulator_pb2.EpisodeLimits(**self.model_dump(exclude={"unit_seconds"}))
+
+
+class SweepSpec(_Part):
+    """A sweep: agents x scenarios x trials."""
+
+    name: Annotated[str, AfterValidator(_run_name)] = Field(
+        description="Name of the run: its folder in the store."
+    )
+    dataset: DatasetSpec = Field(
+        default=DatasetSpec(),
+        description="The data set; the short form `dataset: SOURCE` sets only the source.",
+    )
+    scenarios: ScenarioFilter = Field(
+        default=ScenarioFilter(), description="Which of its scenarios are played."
+    )
+    agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)] = Field(
+        description="The agents under test."
+    )
+    customer: CustomerSpec | None = Field(
+        default=None,
+        description="The model that plays the customer; the rehearsal customer if left out. "
+        "Not allowed with `simulators`, which have their own.",
+    )
+    simulators: Annotated[Names, AfterValidator(lambda targets: tuple(map(_target, targets)))] | None = Field(
+        default=None,
+        description="gRPC targets of simulator services that already run; one is started if left out.",
+    )
+    agent_persona: AgentPersonaSpec = Field(
+        default=AgentPersonaSpec(), description="How agent personas are assigned."
+    )
+    trials: Count = Field(default=1, description="Conversations per scenario, agent and agent persona.")
+    seed: Annotated[StrictInt, Field(ge=0, le=_INT32_MAX)] = Field(
+        default=0, description="Seed of the sweep, from which the seed of each scenario and trial is derived."
+    )
+    limits: LimitsSpec = Field(default=LimitsSpec(), description="Limits of one conversation.")
+    concurrency: Count = Field(default=64, description="Conversations in flight.")
+    max_attempts: Count = Field(
+        default=3,
+        description="Attempts per unit and invocation; only faults of the infrastructure are tried again.",
+    )
+
+    @field_validator("dataset", mode="before")
+    @classmethod
+    def _short_dataset(cls, value: Any) -> Any:
+        return {"source": value} if isinstance(value, str) else value
+
+    @field_validator("agents")
+    @classmethod
+    def _distinct_agents(cls, agents: tuple[AgentSpec, ...]) -> tuple[AgentSpec, ...]:
+        _distinct(tuple(agent.name for agent in agents))
+        return agents
+
+    @model_validator(mode="after")
+    def _one_customer(self) -> SweepSpec:
+        if self.simulators is not None and self.customer is not None:
+            raise ValueError("customer cannot be set together with simulators: each simulator has its own")
+        return self
+
+    def check_environment(self, environ: Mapping[str, str]) -> None:
+        """InputError that names each environment variable that the sweep needs and that is not set."""
+        users: list[tuple[str, ModelSpec]] = [(f"agent {agent.name}", agent) for agent in self.agents]
+        users += [("customer", self.customer)] if self.customer else []
+        problems = [
+            f"{user}: api_key_env names {spec.api_key_env}, which is not set in the environment"
+            for user, spec in users
+            if spec.api_key_env and not environ.get(spec.api_key_env)
+        ]
+        if problems:
+            raise InputError("\n".join(problems))
+
+
+def load_spec(path: Path) -> SweepSpec:
+    """Read a sweep file. InputError with one line `FILE:LINE: field: what is wrong` per problem."""
+    spec = validate(read_yaml(path), SweepSpec)
+    found = {
+        field: _beside(path, written)
+        for field, written in spec.dataset.model_dump(exclude_none=True).items()
+        if written != "builtin"
+    }
+    return spec.model_copy(update={"dataset": spec.dataset.model_copy(update=found)})
+
+
+def _beside(sweep_file: Path, written: str) -> str:
+    """A path relative to the sweep file's folder, if there is something; else as written, say a hub name."""
+    candidate = sweep_file.parent / written
+    return str(candidate) if candidate.exists() else written
