@@ -1,0 +1,108 @@
+"""The services of a sweep: those that run elsewhere by address, the others started here as processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from policysweep.errors import InputError
+from policysweep.launch import Launcher
+from policysweep.rpc import status
+from policysweep.rpc.client import Channels
+from policysweep.sweep.spec import REHEARSAL_PREFIX, AgentSpec, CustomerSpec, ModelSpec, SweepSpec
+from policysweep.v1 import agent_pb2, agent_pb2_grpc, simulator_pb2, simulator_pb2_grpc
+
+_INFO_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the services of a sweep listen."""
+
+    agents: Mapping[str, str]
+    """gRPC target by the agent's name in the sweep."""
+    simulators: Sequence[str]
+    rehearsal: str | None
+    """HOST:PORT of the rehearsal server; None when the sweep needs none."""
+
+
+async def start_services(spec: SweepSpec, launcher: Launcher) -> Endpoints:
+    """Start what the sweep does not name an address for."""
+    customer = spec.customer or CustomerSpec()
+    local: list[ModelSpec] = [agent for agent in spec.agents if agent.target is None]
+    if spec.simulators is None:
+        local.append(customer)
+    rehearsal = None
+    if any(_needs_rehearsal(model) for model in local):
+        rehearsal = await launcher.start("rehearsal", "policysweep rehearsal")
+    simulators = spec.simulators
+    if simulators is None:
+        simulators = (
+            await launcher.start("simulator", "services.simulator", _model_flags(customer, rehearsal)),
+        )
+    started = await asyncio.gather(*(_agent(agent, launcher, rehearsal) for agent in spec.agents))
+    return Endpoints(dict(started), simulators, rehearsal)
+
+
+async def _agent(agent: AgentSpec, launcher: Launcher, rehearsal: str | None) -> tuple[str, str]:
+    if agent.target is not None:
+        return agent.name, agent.target
+    address = await launcher.start(f"agent-{agent.name}", "services.agent", _model_flags(agent, rehearsal))
+    return agent.name, address
+
+
+def _needs_rehearsal(model: ModelSpec) -> bool:
+    return model.model_url is None and (model.model or "").startswith(REHEARSAL_PREFIX)
+
+
+def _model_flags(model: ModelSpec, rehearsal: str | None) -> list[str]:
+    """The model's settings as flags of a service, which have the same names."""
+    settings = {**model.settings()}
+    if _needs_rehearsal(model):
+        settings["model_url"] = f"http://{rehearsal}/v1"
+    return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+
+
+async def agent_infos(endpoints: Endpoints, channels: Channels) -> dict[str, agent_pb2.AgentInfo]:
+    """What each agent says of itself, by name. Raises the error of the first that cannot be asked."""
+    infos = await asyncio.gather(
+        *(_agent_info(name, target, channels) for name, target in endpoints.agents.items())
+    )
+    return dict(infos)
+
+
+async def _agent_info(name: str, target: str, channels: Channels) -> tuple[str, agent_pb2.AgentInfo]:
+    stub: agent_pb2_grpc.AgentServiceAsyncStub = agent_pb2_grpc.AgentServiceStub(channels.get(target))
+    try:
+        answer = await stub.GetAgentInfo(agent_pb2.GetAgentInfoRequest(), timeout=_INFO_SECONDS)
+    except grpc.aio.AioRpcError as error:
+        known = status.error_from(error, status.AGENT, target)
+        raise type(known)(f"agent {name} ({target}): {known}") from error
+    return name, answer.info
+
+
+async def simulator_info(endpoints: Endpoints, channels: Channels) -> simulator_pb2.SimulatorInfo:
+    """What the simulators say of themselves. Raises InputError when they do not say the same."""
+    infos = await asyncio.gather(*(_simulator_info(target, channels) for target in endpoints.simulators))
+    for target, info in zip(endpoints.simulators, infos, strict=True):
+        if info != infos[0]:
+            raise InputError(
+                f"simulator {target} differs from {endpoints.simulators[0]} in model, prompts or sampling: "
+                "all simulators of a sweep must be configured alike"
+            )
+    return infos[0]
+
+
+async def _simulator_info(target: str, channels: Channels) -> simulator_pb2.SimulatorInfo:
+    stub: simulator_pb2_grpc.SimulatorServiceAsyncStub = simulator_pb2_grpc.SimulatorServiceStub(
+        channels.get(target)
+    )
+    try:
+        answer = await stub.GetSimulatorInfo(simulator_pb2.GetSimulatorInfoRequest(), timeout=_INFO_SECONDS)
+    except grpc.aio.AioRpcError as error:
+        known = status.error_from(error, status.SERVICE, target)
+        raise type(known)(f"simulator ({target}): {known}") from error
+    return answer.info
