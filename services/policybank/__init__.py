@@ -1,0 +1,1 @@
+"""The policybank service: a memory that learns what a policy really means."""
