@@ -14,7 +14,7 @@ async def _main() -> None:
     config = load_config(ServiceConfig, "judge")
     configure_logging(config.log_level)
     # The generated base class answers every method with UNIMPLEMENTED.
-    servicer = judge_pb2_grpc.JudgeServiceServicer()
+    servicer = judge_pb2_grpc.JudgeServiceServicer()  # type: ignore[abstract]  # see above
     service = Service(
         _NAME, lambda server: judge_pb2_grpc.add_JudgeServiceServicer_to_server(servicer, server)
     )

@@ -14,7 +14,7 @@ async def _main() -> None:
     config = load_config(ServiceConfig, "policybank")
     configure_logging(config.log_level)
     # The generated base class answers every method with UNIMPLEMENTED.
-    servicer = policybank_pb2_grpc.PolicyBankServiceServicer()
+    servicer = policybank_pb2_grpc.PolicyBankServiceServicer()  # type: ignore[abstract]  # see above
     service = Service(
         _NAME, lambda server: policybank_pb2_grpc.add_PolicyBankServiceServicer_to_server(servicer, server)
     )
