@@ -10,6 +10,7 @@ however broken (that is a result), and what the *server* broke is a ModelServerG
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,9 @@ _FINISH_REASONS: Mapping[object, ep.FinishReason.ValueType] = {
     "content_filter": ep.FINISH_REASON_CONTENT_FILTER,
 }
 
+_FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NO_FUNCTION_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
 # vLLM and SGLang end an answer with "abort" when they drain, gateways with "error" when a replica died.
 # What was written until then is no answer of the model.
 _CUT_BY_SERVER = frozenset({"abort", "error"})
@@ -44,7 +48,7 @@ def request_body(model: str, request: ChatRequest) -> bytes:
 
     Tools and messages may hold `orjson.Fragment`s, so that a caller serialises what never changes once.
     """
-    body: dict[str, Any] = {"model": model, "messages": request.messages, "stream": False}
+    body: dict[str, Any] = {"model": model, "messages": _replayable(request.messages), "stream": False}
     if request.tools:
         body["tools"] = request.tools
         if request.tool_choice is not None:
@@ -65,6 +69,47 @@ def request_body(model: str, request: ChatRequest) -> bytes:
         body["logprobs"] = True
         body["top_logprobs"] = request.top_logprobs
     return orjson.dumps(body, default=_as_builtin)
+
+
+def _replayable(messages: Sequence[Json]) -> Sequence[Json]:
+    """`messages`, with the earlier calls that a model got wrong put so that servers accept them back.
+
+    Servers parse the calls of the history to fill the chat template. vLLM and llama.cpp refuse the whole
+    request when arguments are not a JSON object, and others when a name is none: one malformed call, which
+    is a result, would make every later request of the conversation fail, which is none.
+    """
+    if all(_is_replayable(call) for message in messages for call in _calls(message)):
+        return messages
+    return [
+        {**message, "tool_calls": [_mended(call) for call in _calls(message)]} if _calls(message) else message
+        for message in messages
+    ]
+
+
+def _calls(message: Json) -> Sequence[Json]:
+    # An orjson.Fragment is no mapping; whoever serialised it answers for it.
+    return (message.get("tool_calls") or ()) if isinstance(message, dict) else ()
+
+
+def _is_replayable(call: Json) -> bool:
+    function = call["function"]
+    return _FUNCTION_NAME.fullmatch(function["name"]) is not None and _is_object(function["arguments"])
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(orjson.loads(arguments), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _mended(call: Json) -> Json:
+    """The call with its text kept whole inside a JSON object, and a name of allowed characters."""
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    if not _is_object(arguments):
+        arguments = orjson.dumps({"unparsed_arguments": arguments}).decode()
+    name = _NO_FUNCTION_NAME.sub("_", name)[:64] or "unnamed"
+    return {**call, "function": {"name": name, "arguments": arguments}}
 
 
 def _add_sampling(body: dict[str, Any], sampling: agent_pb2.Sampling) -> None:
@@ -222,10 +267,7 @@ def _with_unique_ids(calls: list[ep.ToolCall], history: Sequence[Json]) -> list[
 
 
 def _ids(history: Sequence[Json]) -> Iterable[object]:
-    for message in history:
-        if isinstance(message, dict):
-            for call in message.get("tool_calls") or ():
-                yield call.get("id")
+    return (call.get("id") for message in history for call in _calls(message))
 
 
 def _free_id(candidate: str, used: set[object]) -> str:

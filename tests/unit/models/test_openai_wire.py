@@ -35,6 +35,11 @@ def calls(*functions: object, ids: tuple[object, ...] = ()) -> list[Json]:
     ]
 
 
+def assistant(name: str, arguments: str) -> Json:
+    call = {"id": "i", "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"role": "assistant", "content": "", "tool_calls": [call]}
+
+
 class TestRequestBody:
     def body(self, **fields: Any) -> Any:
         return orjson.loads(request_body("m", ChatRequest(messages=ASKED.messages, **fields)))
@@ -56,6 +61,29 @@ class TestRequestBody:
         assert self.body(tools=(tool,), tool_choice="required")["tools"] == [
             {"type": "function", "function": {"name": "f"}}
         ]
+
+    def test_a_malformed_call_of_the_history_does_not_break_the_request(self) -> None:
+        """vLLM and llama.cpp refuse a history whose arguments are not a JSON object."""
+        written = ['{"a": 1}', '{"a": "half', "", "[1]", '"text"', "null"]
+        history = [assistant("f", arguments) for arguments in written]
+        sent = orjson.loads(request_body("m", ChatRequest(messages=history)))["messages"]
+        arguments = [message["tool_calls"][0]["function"]["arguments"] for message in sent]
+        assert arguments[0] == '{"a": 1}'
+        assert [orjson.loads(text) for text in arguments[1:]] == [
+            {"unparsed_arguments": text} for text in written[1:]
+        ]
+
+    def test_a_call_of_a_name_that_is_none_keeps_a_readable_one(self) -> None:
+        history = [assistant(name, "{}") for name in ("get_order", "functions.get order", "", "x" * 80)]
+        sent = orjson.loads(request_body("m", ChatRequest(messages=history)))["messages"]
+        names = [message["tool_calls"][0]["function"]["name"] for message in sent]
+        assert names == ["get_order", "functions_get_order", "unnamed", "x" * 64]
+
+    def test_the_callers_messages_are_left_as_they_are(self) -> None:
+        history = [assistant("f", "{"), {"role": "tool", "content": "no", "tool_call_id": "i"}]
+        before = orjson.dumps(history)
+        request_body("m", ChatRequest(messages=history))
+        assert orjson.dumps(history) == before
 
     def test_tool_choice_without_tools_is_left_out(self) -> None:
         assert "tool_choice" not in self.body(tool_choice="auto")
