@@ -1,0 +1,97 @@
+"""The inputs of a run: the scenarios and order worlds that it plays, kept with the results.
+
+With them a run's folder is complete: a report, a judge or a proof needs no data set. Both files are JSON
+Lines, one scenario or task a line, in protobuf JSON with the field names of the contract. The same inputs
+always give the same bytes, so two writers can be told apart by comparing files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from policysweep.errors import InputError
+from policysweep.v1 import scenario_pb2, world_pb2
+
+SCENARIOS = "inputs/scenarios.jsonl"
+WORLDS = "inputs/worlds.jsonl"
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInputs:
+    """Scenarios in the order of the data set, and the order world of each of their tasks, by task id."""
+
+    scenarios: Sequence[scenario_pb2.Scenario]
+    worlds: Mapping[str, world_pb2.OrderWorld]
+
+
+def encode_scenarios(inputs: RunInputs) -> bytes:
+    """The scenarios as JSON Lines."""
+    return b"".join(_line(_as_json(scenario)) for scenario in inputs.scenarios)
+
+
+def encode_worlds(inputs: RunInputs) -> bytes:
+    """The worlds of the tasks that the scenarios play, by task id; InputError when one has none."""
+    tasks = sorted({scenario.task_id for scenario in inputs.scenarios})
+    if missing := [task for task in tasks if task not in inputs.worlds]:
+        raise InputError(f"no order world for {', '.join(missing[:5])}: {len(missing)} tasks have none")
+    return b"".join(_line({"task_id": task, "world": _as_json(inputs.worlds[task])}) for task in tasks)
+
+
+def decode_inputs(scenarios: bytes, worlds: bytes, where: str) -> RunInputs:
+    """Read both files; InputError that names the file under `where` and the line when one is damaged."""
+
+    def scenario(data: Any) -> scenario_pb2.Scenario:
+        return json_format.ParseDict(data, scenario_pb2.Scenario())
+
+    def world(data: Any) -> tuple[str, world_pb2.OrderWorld]:
+        return data["task_id"], json_format.ParseDict(data["world"], world_pb2.OrderWorld())
+
+    return RunInputs(
+        list(_parsed(scenarios, f"{where}/{SCENARIOS}", scenario)),
+        dict(_parsed(worlds, f"{where}/{WORLDS}", world)),
+    )
+
+
+def describe_difference(old: RunInputs, new: RunInputs) -> str:
+    """Which scenarios or worlds differ, in one phrase."""
+    before = {each.scenario_id: each for each in old.scenarios}
+    after = {each.scenario_id: each for each in new.scenarios}
+    groups = {
+        "only in the run: scenarios": [name for name in before if name not in after],
+        "only in the sweep: scenarios": [name for name in after if name not in before],
+        "changed: scenarios": [name for name in after if name in before and before[name] != after[name]],
+        "changed: worlds of tasks": [
+            task for task, world in old.worlds.items() if task in new.worlds and new.worlds[task] != world
+        ],
+    }
+    found = [f"{label} {_some(names)}" for label, names in groups.items() if names]
+    return "; ".join(found) or "the scenarios stand in another order"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _as_json(message: Message) -> dict[str, Any]:
+    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    # Sorted keys, because the order of a protobuf map's entries is not defined.
+    return orjson.dumps(data, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+def _parsed(data: bytes, name: str, parse: Callable[[Any], Item]) -> Iterator[Item]:
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            yield parse(orjson.loads(line))
+        except (orjson.JSONDecodeError, json_format.ParseError, KeyError, TypeError) as error:
+            raise InputError(f"{name}:{number}: is damaged: {error}") from error

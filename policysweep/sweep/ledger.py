@@ -1,0 +1,203 @@
+"""The ledger of one run: its folder in the store, where the results are the state.
+
+    manifest.json                  what decides the results; a folder with one is a run
+    inputs/scenarios.jsonl         what is played, so that the folder is complete in itself
+    inputs/worlds.jsonl
+    episodes/<unit id>.binpb       one UnitRecord per unit; a unit is done when it is there
+    failures/<unit id>.json        attempts that led to no record; history once there is a record
+
+Records are binary protobuf (docs/adr/0001), the rest is for people: protobuf JSON with the contract's names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from policysweep.errors import InputError, ManifestMismatch, StoreError
+from policysweep.sweep.inputs import (
+    SCENARIOS,
+    WORLDS,
+    RunInputs,
+    decode_inputs,
+    describe_difference,
+    encode_scenarios,
+    encode_worlds,
+)
+from policysweep.sweep.manifest import decode_manifest, describe_changes, encode_manifest, version_note
+from policysweep.sweep.records import (
+    DamagedRecord,
+    decode_failure,
+    decode_record,
+    encode_failure,
+    failed_unit,
+    failure_name,
+    record_name,
+    record_problems,
+    unit_of,
+)
+from policysweep.sweep.store import ResultStore
+from policysweep.v1 import run_pb2
+
+MANIFEST = "manifest.json"
+EPISODES = "episodes"
+FAILURES = "failures"
+
+MAX_KEPT_ATTEMPTS = 20
+"""Failed attempts that are kept of a unit; the oldest are dropped."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordNames:
+    """What lies in the folder of the records, by name."""
+
+    unit_ids: list[str]
+    """Units that have a record, sorted."""
+    foreign: list[str]
+    """Other files, sorted; their names can be any text."""
+
+
+class RunLedger:
+    """One run in a store. All methods raise StoreError when the store refuses."""
+
+    def __init__(self, store: ResultStore) -> None:
+        self._store = store
+        self._episodes = store.within(EPISODES)
+        self._failures = store.within(FAILURES)
+
+    @property
+    def url(self) -> str:
+        """Where the run is."""
+        return self._store.url
+
+    async def begin(self, manifest: run_pb2.RunManifest, inputs: RunInputs) -> list[str]:
+        """Begin the run, or resume it when it is the same run; returns remarks for the user.
+
+        Several drivers may begin one run at once: the first manifest stands. Raises ManifestMismatch, which
+        names each change, when the run was begun with something else.
+        """
+        files = {WORLDS: encode_worlds(inputs), SCENARIOS: encode_scenarios(inputs)}
+        notes = []
+        if not await self._store.create(MANIFEST, encode_manifest(manifest)):
+            standing = await self.read_manifest()
+            if changes := describe_changes(standing, manifest):
+                raise self._mismatch(changes)
+            notes += [note for note in [version_note(standing, manifest)] if note]
+        # After the manifest, so that a refused sweep writes nothing. Who dies in between is completed here.
+        for name, data in files.items():
+            if not await self._store.create(name, data) and await self._store.read(name) != data:
+                raise self._mismatch([describe_difference(await self.read_inputs(), inputs)])
+        return notes
+
+    def _mismatch(self, changes: Iterable[str]) -> ManifestMismatch:
+        listed = "".join(f"\n  {change}" for change in changes)
+        return ManifestMismatch(
+            f"{self.url} was begun with something else:{listed}\n"
+            "Undo the change to resume this run, or give the sweep another name to begin a new one."
+        )
+
+    async def read_manifest(self) -> run_pb2.RunManifest:
+        """The manifest; InputError when there is none or it cannot be used."""
+        data = await self._store.read(MANIFEST)
+        if data is None:
+            raise InputError(f"{self.url}: no run here: there is no {MANIFEST}")
+        return decode_manifest(data, f"{self.url}/{MANIFEST}")
+
+    async def read_inputs(self) -> RunInputs:
+        """The scenarios and worlds; InputError when they are not complete or damaged."""
+        scenarios, worlds = await self._store.read(SCENARIOS), await self._store.read(WORLDS)
+        if scenarios is None or worlds is None:
+            missing = SCENARIOS if scenarios is None else WORLDS
+            raise InputError(f"{self.url}: {missing} is missing: run the sweep again to complete it")
+        return decode_inputs(scenarios, worlds, self.url)
+
+    async def record_names(self) -> RecordNames:
+        """What lies in the folder of the records."""
+        unit_ids, foreign = [], []
+        async for name in self._episodes.list_names():
+            unit_id = unit_of(name)
+            if unit_id is None:
+                foreign.append(name)
+            else:
+                unit_ids.append(unit_id)
+        return RecordNames(sorted(unit_ids), sorted(foreign))
+
+    async def done_units(self) -> set[str]:
+        """Ids of the units that have a record."""
+        return set((await self.record_names()).unit_ids)
+
+    async def write_record(self, record: run_pb2.UnitRecord) -> bool:
+        """Keep a record; False when the unit already has one, which stands.
+
+        A record that contradicts itself is refused with StoreError: `record_problems` tells beforehand.
+        """
+        if problems := record_problems(record):
+            raise StoreError(f"the record of unit {record.unit.unit_id} is refused: {'; '.join(problems)}")
+        return await self._episodes.create(record_name(record.unit.unit_id), record.SerializeToString())
+
+    async def scan_records(
+        self, unit_ids: Iterable[str]
+    ) -> AsyncGenerator[run_pb2.UnitRecord | DamagedRecord]:
+        """The records of the given units in their order, damaged ones as such, a bounded number in memory."""
+        names = (record_name(unit_id) for unit_id in unit_ids)
+        async with contextlib.aclosing(self._episodes.read_many(names)) as blobs:
+            async for name, data in blobs:
+                yield decode_record(name, data)
+
+    async def read_records(self) -> AsyncGenerator[run_pb2.UnitRecord]:
+        """Every record in the order of unit ids, a bounded number in memory.
+
+        A damaged record ends the reading with StoreError: what is computed from the rest would be wrong.
+        """
+        names = await self.record_names()
+        async with contextlib.aclosing(self.scan_records(names.unit_ids)) as records:
+            async for record in records:
+                if isinstance(record, DamagedRecord):
+                    name = f"{self._episodes.url}/{record_name(record.unit_id)}"
+                    raise StoreError(
+                        f"{name}: damaged record: {record.problem}; delete the file and run the sweep again"
+                    )
+                yield record
+
+    async def write_failure(self, failure: run_pb2.UnitFailure) -> None:
+        """Add attempts of a unit to those of earlier invocations.
+
+        A unit belongs to one driver at a time, since shards are disjoint: nobody writes between read and write.
+        """
+        name = failure_name(failure.unit.unit_id)
+        kept = run_pb2.UnitFailure(unit=failure.unit)
+        if (data := await self._failures.read(name)) is not None:
+            kept.attempts.extend(self._earlier_attempts(name, data))
+        kept.attempts.extend(failure.attempts)
+        del kept.attempts[:-MAX_KEPT_ATTEMPTS]
+        await self._failures.replace(name, encode_failure(kept))
+
+    def _earlier_attempts(self, name: str, data: bytes) -> Iterable[run_pb2.FailedAttempt]:
+        try:
+            return decode_failure(name, data).attempts
+        except ValueError as error:
+            # History must not stop a sweep: the new attempts replace what cannot be read.
+            _log.warning("failure_history_damaged", file=f"{self._failures.url}/{name}", problem=str(error))
+            return ()
+
+    async def read_failures(self) -> AsyncGenerator[run_pb2.UnitFailure]:
+        """Units that failed and still have no record, in the order of unit ids.
+
+        StoreError for a file that holds no failure.
+        """
+        done = await self.done_units()
+        failed = [name async for name in self._failures.list_names() if failed_unit(name)]
+        names = sorted(name for name in failed if failed_unit(name) not in done)
+        async with contextlib.aclosing(self._failures.read_many(names)) as blobs:
+            async for name, data in blobs:
+                try:
+                    yield decode_failure(name, data)
+                except ValueError as error:
+                    raise StoreError(
+                        f"{self._failures.url}/{name}: is damaged: {error}; delete the file"
+                    ) from error

@@ -1,0 +1,128 @@
+"""The manifest: all that decides a run's results, written once and compared whenever the run is resumed.
+
+Addresses, concurrency, attempts and deadlines are not compared: they decide whether and when a unit gets its
+record, never what the record says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+import policysweep
+from policysweep.errors import InputError
+from policysweep.sweep.spec import SweepSpec
+from policysweep.v1 import agent_pb2, run_pb2, simulator_pb2
+
+FORMAT = 1
+"""Version of the layout of a run's folder."""
+
+# `version` alone never changes a result: what does is in the digests. It is noted, see `version_note`.
+_NOT_COMPARED = frozenset({"created_at", "version", "limits.agent_call_seconds"})
+
+
+def build_manifest(
+    spec: SweepSpec,
+    dataset: run_pb2.DatasetInfo,
+    agents: Sequence[agent_pb2.AgentInfo],
+    simulators: Mapping[str, simulator_pb2.SimulatorInfo],
+    created_at: Timestamp,
+) -> run_pb2.RunManifest:
+    """The manifest of a sweep.
+
+    `agents` are what the agents of the spec say of themselves, in its order; `simulators` what each simulator
+    says, by target. InputError when two simulators differ, since a unit may be played by any of them.
+    """
+    (first_target, simulator), *others = simulators.items()
+    for target, info in others:
+        if changes := list(_differences(simulator, info)):
+            raise InputError(f"simulators {first_target} and {target} differ: {'; '.join(changes)}")
+    return run_pb2.RunManifest(
+        format=FORMAT,
+        run=spec.name,
+        dataset=dataset,
+        agents=[
+            run_pb2.AgentEntry(name=agent.name, info=info)
+            for agent, info in zip(spec.agents, agents, strict=True)
+        ],
+        simulator=simulator,
+        trials=spec.trials,
+        persona_assignment=spec.agent_persona.assignment_message(),
+        fixed_persona=spec.agent_persona.persona_message(),
+        limits=spec.limits.message(),
+        seed=spec.seed,
+        rehearsal=simulator.rehearsal or any(info.rehearsal for info in agents),
+        version=policysweep.__version__,
+        created_at=created_at,
+    )
+
+
+def encode_manifest(manifest: run_pb2.RunManifest) -> bytes:
+    """The manifest as a file: protobuf JSON with the field names of the contract, indented."""
+    data = json_format.MessageToDict(
+        manifest, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_manifest(data: bytes, name: str) -> run_pb2.RunManifest:
+    """Read a manifest file; InputError that starts with `name` when it is not one that we can use."""
+    try:
+        content = orjson.loads(data)
+        version = content.get("format") if isinstance(content, dict) else None
+        if version != FORMAT:
+            raise InputError(f"{name}: format {version}, but this version of policysweep reads {FORMAT}")
+        return json_format.ParseDict(content, run_pb2.RunManifest())
+    except (orjson.JSONDecodeError, json_format.ParseError) as error:
+        raise InputError(f"{name}: is not a manifest: {error}") from error
+
+
+def describe_changes(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> list[str]:
+    """What differs between two manifests, one phrase each with the old and the new value; [] when nothing.
+
+    The order of the agents is not compared: it decides no result.
+    """
+    changes = list(_differences(old, new, skip=_NOT_COMPARED))
+    before = {agent.name: agent.info for agent in old.agents}
+    after = {agent.name: agent.info for agent in new.agents}
+    for name in [*before, *(name for name in after if name not in before)]:
+        if name not in after:
+            changes.append(f"agent {name} was in the run and is not in the sweep")
+        elif name not in before:
+            changes.append(f"agent {name} is new")
+        else:
+            changes.extend(f"agent {name}: {each}" for each in _differences(before[name], after[name]))
+    return changes
+
+
+def version_note(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> str | None:
+    """A remark when another version of policysweep began the run."""
+    if old.version == new.version:
+        return None
+    return f"the run was begun by policysweep {old.version}, this is {new.version}"
+
+
+def _differences(
+    old: Message, new: Message, *, skip: frozenset[str] = frozenset(), path: str = ""
+) -> Iterator[str]:
+    """Every field in which two messages differ; repeated ones (the agents) are left to the caller."""
+    for field in old.DESCRIPTOR.fields:
+        name = f"{path}{field.name}"
+        if name in skip or field.is_repeated:
+            continue
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if field.message_type:
+            yield from _differences(before, after, skip=skip, path=f"{name}.")
+        elif before != after:
+            yield f"{name} was {_shown(before, field.enum_type)} and is {_shown(after, field.enum_type)}"
+
+
+def _shown(value: Any, enum: Any) -> str:
+    if enum and value in enum.values_by_number:
+        return str(enum.values_by_number[value].name)
+    return "empty" if value == "" else str(value)

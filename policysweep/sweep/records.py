@@ -1,0 +1,109 @@
+"""What makes a record a record: its name, its bytes, and what must hold between its unit and its episode.
+
+The records of failed attempts, which lie beside them, are here as well.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import orjson
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from policysweep.v1 import episode_pb2 as ep
+from policysweep.v1 import run_pb2
+
+_UNIT_ID = re.compile(r"[0-9a-f]{32}")
+_SUFFIX = ".binpb"
+_FAILURE_SUFFIX = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRecord:
+    """A blob under a record's name that is no record of that unit."""
+
+    unit_id: str
+    """The unit that the name promises."""
+    problem: str
+
+
+def record_name(unit_id: str) -> str:
+    """The name of a unit's record in its folder. ValueError for what is no unit id."""
+    return f"{_checked(unit_id)}{_SUFFIX}"
+
+
+def failure_name(unit_id: str) -> str:
+    """The name of a unit's failed attempts in their folder. ValueError for what is no unit id."""
+    return f"{_checked(unit_id)}{_FAILURE_SUFFIX}"
+
+
+def unit_of(name: str) -> str | None:
+    """The unit whose record has this name; None when it is no record's name."""
+    return _stem(name, _SUFFIX)
+
+
+def failed_unit(name: str) -> str | None:
+    """The unit whose failed attempts have this name; None when it is no such name."""
+    return _stem(name, _FAILURE_SUFFIX)
+
+
+def _stem(name: str, suffix: str) -> str | None:
+    unit_id = name.removesuffix(suffix)
+    return unit_id if name.endswith(suffix) and _UNIT_ID.fullmatch(unit_id) else None
+
+
+def _checked(unit_id: str) -> str:
+    if not _UNIT_ID.fullmatch(unit_id):
+        raise ValueError(f"{unit_id!r} is not a unit id")
+    return unit_id
+
+
+def decode_record(name: str, data: bytes) -> run_pb2.UnitRecord | DamagedRecord:
+    """Read the record that is kept under a record's name."""
+    unit_id = name.removesuffix(_SUFFIX)
+    try:
+        record = run_pb2.UnitRecord.FromString(data)
+    except DecodeError:
+        return DamagedRecord(unit_id, f"{len(data)} bytes that are no record")
+    if record.unit.unit_id != unit_id:
+        return DamagedRecord(unit_id, f"{len(data)} bytes, of unit {record.unit.unit_id or 'none'}")
+    return record
+
+
+def record_problems(record: run_pb2.UnitRecord) -> list[str]:
+    """What contradicts itself in a record, whatever the plan; [] when it is sound.
+
+    An episode that an infrastructure fault ended is no result and must never become a record.
+    """
+    unit, episode = record.unit, record.episode
+    problems = []
+    if episode.episode_id != unit.unit_id:
+        problems.append(f"its episode is {episode.episode_id or 'missing'}")
+    for field in ("scenario_id", "task_id", "agent_persona", "seed"):
+        planned, played = getattr(unit, field), getattr(episode, field)
+        if planned != played:
+            problems.append(f"its episode has {field} {played} instead of {planned}")
+    if episode.end.reason == ep.END_REASON_UNSPECIFIED:
+        problems.append("its episode did not end")
+    if episode.end.fault == ep.FAULT_PARTY_INFRASTRUCTURE:
+        problems.append(f"it keeps a fault of the infrastructure as a result: {episode.end.detail}")
+    return problems
+
+
+def encode_failure(failure: run_pb2.UnitFailure) -> bytes:
+    """Failed attempts as a file for people: protobuf JSON, indented."""
+    content = json_format.MessageToDict(failure, preserving_proto_field_name=True)
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def decode_failure(name: str, data: bytes) -> run_pb2.UnitFailure:
+    """Read the failed attempts that are kept under a name; ValueError when they are not those."""
+    try:
+        failure = json_format.ParseDict(orjson.loads(data), run_pb2.UnitFailure())
+    except (json_format.ParseError, AttributeError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    if failure.unit.unit_id != failed_unit(name):
+        raise ValueError(f"it is of unit {failure.unit.unit_id or 'none'}")
+    return failure

@@ -1,0 +1,222 @@
+"""The results store: named blobs under a URL, written whole or not at all, the first writer winning.
+
+    a directory or file:///DIR    one machine, or a shared volume
+    s3://  gs://  az://           object stores; credentials come from the environment only
+    memory://                     this process; for tests
+
+All of it rests on one operation: `create` writes a blob only where none is. Object stores do that with a
+conditional put, a directory with a staging file `NAME#1` that is linked into place: a process that dies in
+between leaves at most such a file, and no listing shows it. A blob survives the death of any process; a loss
+of power can still empty the last files of a directory, since nothing is flushed to the disk one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import obstore
+import obstore.store
+from obstore.exceptions import AlreadyExistsError
+
+from policysweep.errors import InputError, StoreError
+from policysweep.sweep.store_errors import storing
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+SCHEMES = ("file", "s3", "gs", "az", "memory")
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_READ_BATCH = 64
+"""Blobs read at once; the next batch is read while the caller works on one."""
+_LIST_BATCH = 1000
+
+# The store's client is the one owner of its retries. It gives up soon: the driver can be started again.
+_RETRY: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
+_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=60)}
+
+
+class ResultStore:
+    """Blobs under a URL. Names are ours (ids, constants), never text from elsewhere; others are a ValueError.
+
+    All methods raise StoreError when the store refuses, except where they say otherwise.
+    """
+
+    def __init__(self, url: str, backend: ObjectStore, root: Path | None = None, prefix: str = "") -> None:
+        self._base = url
+        self._backend = backend
+        self._root = root
+        """The local directory, when there is one: reading files directly is 20 times faster."""
+        self._prefix = prefix
+
+    @classmethod
+    def from_url(cls, url: str, *, create: bool = False) -> ResultStore:
+        """The store at a URL or local path. `create` makes a local directory that does not exist.
+
+        Raises InputError when the URL is none of ours or a directory does not exist.
+        """
+        scheme, separator, _ = url.partition("://")
+        if not separator:
+            return cls._local(Path(url), create)
+        _check_url(url, scheme)
+        if scheme == "file":
+            return cls._local(Path(unquote(urlsplit(url).path)), create)
+        if scheme == "memory":
+            return cls("memory://", obstore.store.MemoryStore())
+        with storing("open", url):
+            backend = obstore.store.from_url(url, client_options=_CLIENT, retry_config=_RETRY)
+        return cls(url.rstrip("/"), backend)
+
+    @classmethod
+    def _local(cls, directory: Path, create: bool) -> ResultStore:
+        if not create and not directory.is_dir():
+            raise InputError(f"{directory}: no such directory")
+        with storing("open", str(directory)):
+            backend = obstore.store.LocalStore(directory.absolute(), mkdir=create)
+        return cls(str(directory), backend, directory.absolute())
+
+    def within(self, name: str) -> ResultStore:
+        """The part of this store that lies under a folder. Nothing is created."""
+        _check_name(name)
+        root = self._root / name if self._root else None
+        return ResultStore(self._base, self._backend, root, f"{self._prefix}{name}/")
+
+    @property
+    def url(self) -> str:
+        """Where the blobs are, as the user wrote it."""
+        return f"{self._base}/{self._prefix}".rstrip("/") if self._prefix else self._base
+
+    async def create(self, name: str, data: bytes) -> bool:
+        """Write a blob where none is; False, and nothing changes, when there is one.
+
+        False may also mean our own write, when the network lost its answer and the client tried again.
+        """
+        with storing("write", self.url, name):
+            try:
+                await obstore.put_async(self._backend, self._key(name), data, mode="create")
+            except AlreadyExistsError:
+                return False
+            return True
+
+    async def replace(self, name: str, data: bytes) -> None:
+        """Write a blob whether there is one or not; readers see the old or the new one, never a part."""
+        with storing("write", self.url, name):
+            await obstore.put_async(self._backend, self._key(name), data, mode="overwrite")
+
+    async def read(self, name: str) -> bytes | None:
+        """A blob; None when there is none."""
+        with storing("read", self.url, name):
+            try:
+                found = await obstore.get_async(self._backend, self._key(name))
+            except FileNotFoundError:
+                return None
+            return bytes(await found.bytes_async())
+
+    async def exists(self, name: str) -> bool:
+        """Whether there is a blob of this name."""
+        with storing("read", self.url, name):
+            try:
+                await obstore.head_async(self._backend, self._key(name))
+            except FileNotFoundError:
+                return False
+            return True
+
+    async def list_names(self) -> AsyncGenerator[str]:
+        """Names of all blobs, those in folders below included, in no order.
+
+        Names that others put there can be any text: match them, never use them as they are.
+        """
+        with storing("list", self.url):
+            async for batch in obstore.list(self._backend, self._prefix or None, chunk_size=_LIST_BATCH):
+                for entry in batch:
+                    yield entry["path"][len(self._prefix) :]
+
+    async def folders(self) -> list[str]:
+        """Names of the folders directly below, sorted; only such that `within` accepts."""
+        with storing("list", self.url):
+            found = await obstore.list_with_delimiter_async(self._backend, self._prefix or None)
+        names = (prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
+        return sorted(name for name in names if _NAME.fullmatch(name))
+
+    async def read_many(self, names: Iterable[str]) -> AsyncGenerator[tuple[str, bytes]]:
+        """Blobs in the order of `names`, reading ahead by a bounded number. A missing one is a StoreError."""
+        remaining = iter(names)
+        batch = list(itertools.islice(remaining, _READ_BATCH))
+        reading = asyncio.create_task(self._read_batch(batch))
+        try:
+            while batch:
+                blobs = await reading
+                following = list(itertools.islice(remaining, _READ_BATCH))
+                reading = asyncio.create_task(self._read_batch(following))
+                for pair in zip(batch, blobs, strict=True):
+                    yield pair
+                batch = following
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def check_writable(self) -> None:
+        """StoreError unless the store can be written and keeps the first of two writers. Leaves no blob."""
+        probe = f"write-check-{uuid.uuid4().hex}"
+        await self.create(probe, b"first")
+        try:
+            kept_second = await self.create(probe, b"second")
+        finally:
+            with storing("delete", self.url, probe):
+                await obstore.delete_async(self._backend, self._key(probe))
+        if kept_second:
+            raise StoreError(
+                f"{self.url} does not honour create-if-absent, so a record could be written twice: "
+                "use a store with conditional writes"
+            )
+
+    def _key(self, name: str) -> str:
+        for part in name.split("/"):
+            _check_name(part)
+        return f"{self._prefix}{name}"
+
+    async def _read_batch(self, names: Sequence[str]) -> list[bytes]:
+        if self._root:
+            return await asyncio.to_thread(self._read_files, self._root, names)
+        return await asyncio.gather(*(self._read_blob(name) for name in names))
+
+    async def _read_blob(self, name: str) -> bytes:
+        with storing("read", self.url, name):
+            found = await obstore.get_async(self._backend, self._key(name))
+            return bytes(await found.bytes_async())
+
+    def _read_files(self, root: Path, names: Sequence[str]) -> list[bytes]:
+        blobs = []
+        for name in names:
+            for part in name.split("/"):
+                _check_name(part)
+            with storing("read", self.url, name):
+                blobs.append((root / name).read_bytes())
+        return blobs
+
+
+def _check_url(url: str, scheme: str) -> None:
+    parts = urlsplit(url)
+    if scheme not in SCHEMES:
+        raise InputError(f"store {url!r}: unknown scheme {scheme}://; use a directory or {_written(SCHEMES)}")
+    if parts.username or parts.password or parts.query:
+        raise InputError("store: the URL must hold no credentials or parameters: set them in the environment")
+    if scheme not in ("file", "memory") and not parts.netloc:
+        raise InputError(f"store {url!r}: names no bucket, as in {scheme}://bucket/path")
+
+
+def _written(schemes: Sequence[str]) -> str:
+    return ", ".join(f"{scheme}://" for scheme in schemes)
+
+
+def _check_name(part: str) -> None:
+    if not _NAME.fullmatch(part):
+        raise ValueError(f"{part!r} is not a name of ours")
