@@ -167,7 +167,7 @@ class RunLedger:
     async def write_failure(self, failure: run_pb2.UnitFailure) -> None:
         """Add attempts of a unit to those of earlier invocations.
 
-        A unit belongs to one driver at a time, since shards are disjoint: nobody writes between read and write.
+        A unit belongs to one driver at a time, since shards are disjoint: nobody writes in between.
         """
         name = failure_name(failure.unit.unit_id)
         kept = run_pb2.UnitFailure(unit=failure.unit)

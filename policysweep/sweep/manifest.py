@@ -6,7 +6,7 @@ record, never what the record says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -29,14 +29,14 @@ _NOT_COMPARED = frozenset({"created_at", "version", "limits.agent_call_seconds"}
 def build_manifest(
     spec: SweepSpec,
     dataset: run_pb2.DatasetInfo,
-    agents: Sequence[agent_pb2.AgentInfo],
+    agents: Mapping[str, agent_pb2.AgentInfo],
     simulators: Mapping[str, simulator_pb2.SimulatorInfo],
     created_at: Timestamp,
 ) -> run_pb2.RunManifest:
     """The manifest of a sweep.
 
-    `agents` are what the agents of the spec say of themselves, in its order; `simulators` what each simulator
-    says, by target. InputError when two simulators differ, since a unit may be played by any of them.
+    `agents` is what each agent says of itself, by its name in the spec; `simulators` what each simulator says,
+    by target. InputError when two simulators differ, since a unit may be played by any of them.
     """
     (first_target, simulator), *others = simulators.items()
     for target, info in others:
@@ -46,17 +46,14 @@ def build_manifest(
         format=FORMAT,
         run=spec.name,
         dataset=dataset,
-        agents=[
-            run_pb2.AgentEntry(name=agent.name, info=info)
-            for agent, info in zip(spec.agents, agents, strict=True)
-        ],
+        agents=[run_pb2.AgentEntry(name=agent.name, info=agents[agent.name]) for agent in spec.agents],
         simulator=simulator,
         trials=spec.trials,
         persona_assignment=spec.agent_persona.assignment_message(),
         fixed_persona=spec.agent_persona.persona_message(),
         limits=spec.limits.message(),
         seed=spec.seed,
-        rehearsal=simulator.rehearsal or any(info.rehearsal for info in agents),
+        rehearsal=simulator.rehearsal or any(info.rehearsal for info in agents.values()),
         version=policysweep.__version__,
         created_at=created_at,
     )
