@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -78,17 +78,24 @@ def _replayable(messages: Sequence[Json]) -> Sequence[Json]:
     request when arguments are not a JSON object, and others when a name is none: one malformed call, which
     is a result, would make every later request of the conversation fail, which is none.
     """
-    if all(_is_replayable(call) for message in messages for call in _calls(message)):
+    if all(_is_replayable(call) for call in _calls(messages)):
         return messages
     return [
-        {**message, "tool_calls": [_mended(call) for call in _calls(message)]} if _calls(message) else message
+        {**message, "tool_calls": [_mended(call) for call in calls]}
+        if (calls := _calls([message]))
+        else message
         for message in messages
     ]
 
 
-def _calls(message: Json) -> Sequence[Json]:
-    # An orjson.Fragment is no mapping; whoever serialised it answers for it.
-    return (message.get("tool_calls") or ()) if isinstance(message, dict) else ()
+def _calls(messages: Sequence[Json]) -> list[Json]:
+    """All tool calls in `messages`. An orjson.Fragment is passed over: who serialised it answers for it."""
+    return [
+        call
+        for message in messages
+        if isinstance(message, dict) and "tool_calls" in message
+        for call in message["tool_calls"]
+    ]
 
 
 def _is_replayable(call: Json) -> bool:
@@ -258,7 +265,7 @@ def _with_unique_ids(calls: list[ep.ToolCall], history: Sequence[Json]) -> list[
 
     The substitute is derived from the length of the conversation, so that a repeated call gets the same.
     """
-    used = set(_ids(history))
+    used = {call.get("id") for call in _calls(history)}
     for index, call in enumerate(calls):
         if not call.id or call.id in used:
             call.id = _free_id(f"call_{len(history)}_{index}", used)
@@ -266,11 +273,7 @@ def _with_unique_ids(calls: list[ep.ToolCall], history: Sequence[Json]) -> list[
     return calls
 
 
-def _ids(history: Sequence[Json]) -> Iterable[object]:
-    return (call.get("id") for message in history for call in _calls(message))
-
-
-def _free_id(candidate: str, used: set[object]) -> str:
+def _free_id(candidate: str, used: set[Any]) -> str:
     while candidate in used:
         candidate += "_"
     return candidate

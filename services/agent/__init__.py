@@ -1,0 +1,1 @@
+"""The agent service: the agent under test, one process per model."""

@@ -1,0 +1,1 @@
+"""Implementations of `services.agent.agent.Agent`."""
