@@ -35,7 +35,7 @@ def build_manifest(
 ) -> run_pb2.RunManifest:
     """The manifest of a sweep.
 
-    `agents` is what each agent says of itself, by its name in the spec; `simulators` what each simulator says,
+    `agents` is what each agent says of itself, by its name in the spec; `simulators` what each of them says,
     by target. InputError when two simulators differ, since a unit may be played by any of them.
     """
     (first_target, simulator), *others = simulators.items()

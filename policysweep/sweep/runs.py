@@ -12,9 +12,8 @@ async def prepare_run(store_url: str, name: str) -> RunLedger:
 
     Raises InputError for a URL that is none, StoreError for a store that cannot be written.
     """
-    store = ResultStore.from_url(store_url, create=True)
-    await store.check_writable()
-    return RunLedger(store.within(name))
+    await ResultStore.from_url(store_url, create=True).check_writable()
+    return RunLedger(ResultStore.from_url(store_url, patient=True).within(name))
 
 
 async def open_run(url: str) -> RunLedger:

@@ -1,8 +1,10 @@
 """The results store: named blobs under a URL, written whole or not at all, the first writer winning.
 
-    a directory or file:///DIR    one machine, or a shared volume
-    s3://  gs://  az://           object stores; credentials come from the environment only
-    memory://                     this process; for tests
+    DIRECTORY  file:///DIRECTORY                               one machine, or a shared volume
+    s3://BUCKET/PATH  gs://BUCKET/PATH  az://CONTAINER/PATH    object stores
+    memory://                                                  this process; for tests
+
+Credentials and endpoints of object stores come from the environment only (AWS_*, GOOGLE_*, AZURE_*).
 
 All of it rests on one operation: `create` writes a blob only where none is. Object stores do that with a
 conditional put, a directory with a staging file `NAME#1` that is linked into place: a process that dies in
@@ -30,7 +32,7 @@ from policysweep.errors import InputError, StoreError
 from policysweep.sweep.store_errors import storing
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+    from obstore.store import ObjectStore, RetryConfig
 
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
@@ -39,9 +41,10 @@ _READ_BATCH = 64
 """Blobs read at once; the next batch is read while the caller works on one."""
 _LIST_BATCH = 1000
 
-# The store's client is the one owner of its retries. It gives up soon: the driver can be started again.
-_RETRY: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=30)}
-_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=60)}
+# The client of an object store owns all retries of its requests. In mid-sweep it sits out a restart of the
+# store; at the start a person waits for the answer.
+_PATIENT: RetryConfig = {"max_retries": 10, "retry_timeout": timedelta(seconds=120)}
+_PROMPT: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
 class ResultStore:
@@ -58,10 +61,12 @@ class ResultStore:
         self._prefix = prefix
 
     @classmethod
-    def from_url(cls, url: str, *, create: bool = False) -> ResultStore:
-        """The store at a URL or local path. `create` makes a local directory that does not exist.
+    def from_url(cls, url: str, *, create: bool = False, patient: bool = False) -> ResultStore:
+        """The store at a URL or local path.
 
-        Raises InputError when the URL is none of ours or a directory does not exist.
+        `create` makes a local directory that does not exist. A `patient` object store retries for two minutes
+        what may pass, any other for seconds. Raises InputError when the URL is none of ours or the directory
+        does not exist.
         """
         scheme, separator, _ = url.partition("://")
         if not separator:
@@ -72,13 +77,13 @@ class ResultStore:
         if scheme == "memory":
             return cls("memory://", obstore.store.MemoryStore())
         with storing("open", url):
-            backend = obstore.store.from_url(url, client_options=_CLIENT, retry_config=_RETRY)
+            backend = obstore.store.from_url(url, retry_config=_PATIENT if patient else _PROMPT)
         return cls(url.rstrip("/"), backend)
 
     @classmethod
     def _local(cls, directory: Path, create: bool) -> ResultStore:
         if not create and not directory.is_dir():
-            raise InputError(f"{directory}: no such directory")
+            raise InputError(f"{directory}: {'is not a' if directory.exists() else 'no such'} directory")
         with storing("open", str(directory)):
             backend = obstore.store.LocalStore(directory.absolute(), mkdir=create)
         return cls(str(directory), backend, directory.absolute())
@@ -207,6 +212,8 @@ def _check_url(url: str, scheme: str) -> None:
     parts = urlsplit(url)
     if scheme not in SCHEMES:
         raise InputError(f"store {url!r}: unknown scheme {scheme}://; use a directory or {_written(SCHEMES)}")
+    if scheme == "file" and parts.netloc:
+        raise InputError(f"store {url!r}: a file URL has three slashes, as in file:///absolute/path")
     if parts.username or parts.password or parts.query:
         raise InputError("store: the URL must hold no credentials or parameters: set them in the environment")
     if scheme not in ("file", "memory") and not parts.netloc:

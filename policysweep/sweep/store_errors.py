@@ -1,8 +1,8 @@
 """What a store's refusal means, in words that say what to do.
 
-obstore reports a fault as an exception whose text starts with one line for a reader, followed by a dump of
-its internals. That line is kept and the dump is dropped; an operating system's error number or a word of the
-service's answer decides the advice.
+obstore reports a fault as an exception whose text is one line for a reader and a dump of its internals. The
+reason is what is specific in it: an operating system's message or the code that an object store answered.
+That, or the system's error number, decides the advice.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, UnauthenticatedError
 
 from policysweep.errors import StoreError
 
 _FREE_SPACE = "free space there and run the same command again; what is recorded stays"
 _HARD_LINKS = "choose a directory on a file system that allows hard links, which create-if-absent needs"
 _NO_BUCKET = "create it first; the store does not do that"
-_CREDENTIALS = "set the store's credentials in the environment and check what they allow"
+_CREDENTIALS = "check the store's credentials in the environment and what they allow"
+_ELSE = "check the URL, the network and the store's settings in the environment"
 
 _BY_ERRNO = {
     errno.ENOSPC: _FREE_SPACE,
@@ -41,12 +42,14 @@ _BY_WORD = {
     "bucket does not exist": _NO_BUCKET,
     "InvalidAccessKeyId": _CREDENTIALS,
     "SignatureDoesNotMatch": _CREDENTIALS,
+    "AuthenticationFailed": _CREDENTIALS,
     "AccessDenied": _CREDENTIALS,
-    "credential": _CREDENTIALS,
-    "metadata": _CREDENTIALS,
+    # Where a machine in a cloud asks for the credentials of its role, once the environment holds none.
+    "169.254.169.254": "set the store's credentials in the environment",
+    "403 Forbidden": _CREDENTIALS,
+    "Account must be specified": "set AZURE_STORAGE_ACCOUNT_NAME in the environment",
+    "BadScheme": "set AWS_ALLOW_HTTP=true in the environment to use an endpoint without TLS",
 }
-
-_ELSE = "check the URL, the network and the store's credentials in the environment"
 
 
 @contextmanager
@@ -62,8 +65,13 @@ def storing(action: str, url: str, name: str = "") -> Iterator[None]:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
-    line = str(error).partition("\n")[0]
-    return re.sub(r" \(os error \d+\)", "", line).rstrip(". ")
+    text = str(error)
+    if answered := re.search(r"<Code>(\w+)</Code>", text):
+        return answered.group(1)
+    line = text.partition("\n")[0]
+    line = re.sub(r"^Generic \w+ error: |Error performing .* - | \(os error \d+\)", "", line)
+    inner = re.search(r'(?:message|error): "([^"]+)"', text)
+    return f"{line} ({inner.group(1)})" if inner and inner.group(1) not in line else line
 
 
 def _advice(error: Exception) -> str:
@@ -74,6 +82,4 @@ def _advice(error: Exception) -> str:
         number = int(match.group(1))
     if number in _BY_ERRNO:
         return _BY_ERRNO[number]
-    if isinstance(error, PermissionDeniedError):
-        return _CREDENTIALS
     return next((advice for word, advice in _BY_WORD.items() if word in str(error)), _ELSE)
