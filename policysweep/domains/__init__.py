@@ -1,0 +1,1 @@
+"""Domains: what the tools of an episode act on."""
