@@ -61,17 +61,19 @@ class _AbsentReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AbsentRe
     ABSENT_REASON_UNSPECIFIED: _AbsentReason.ValueType  # 0
     """The score is present."""
     ABSENT_REASON_UNPARSEABLE: _AbsentReason.ValueType  # 1
-    """The answer is not the JSON that was asked for."""
+    """The answer is not the JSON that was asked for, lacks the score, or holds something other than a number there."""
     ABSENT_REASON_OUT_OF_SCALE: _AbsentReason.ValueType  # 2
-    """The value is not on the scale."""
+    """The value is a number that is not on the scale: the integers 1 to 5."""
     ABSENT_REASON_TRUNCATED: _AbsentReason.ValueType  # 3
     """The answer was cut at the token limit."""
     ABSENT_REASON_REFUSED: _AbsentReason.ValueType  # 4
-    """The model refused to judge."""
+    """The model refused to judge, or the server withheld the answer."""
     ABSENT_REASON_INFRASTRUCTURE: _AbsentReason.ValueType  # 5
-    """The model server failed."""
+    """The model server failed. Never in a verdict, as the panel is judged again; for reports on what is missing."""
     ABSENT_REASON_NOT_APPLICABLE: _AbsentReason.ValueType  # 6
     """The metric does not apply, for example to a resolution that was not declared."""
+    ABSENT_REASON_CONTEXT_OVERFLOW: _AbsentReason.ValueType  # 7
+    """The prompt does not fit into the judge model's context."""
 
 class AbsentReason(_AbsentReason, metaclass=_AbsentReasonEnumTypeWrapper):
     """Why a score is absent."""
@@ -79,17 +81,19 @@ class AbsentReason(_AbsentReason, metaclass=_AbsentReasonEnumTypeWrapper):
 ABSENT_REASON_UNSPECIFIED: AbsentReason.ValueType  # 0
 """The score is present."""
 ABSENT_REASON_UNPARSEABLE: AbsentReason.ValueType  # 1
-"""The answer is not the JSON that was asked for."""
+"""The answer is not the JSON that was asked for, lacks the score, or holds something other than a number there."""
 ABSENT_REASON_OUT_OF_SCALE: AbsentReason.ValueType  # 2
-"""The value is not on the scale."""
+"""The value is a number that is not on the scale: the integers 1 to 5."""
 ABSENT_REASON_TRUNCATED: AbsentReason.ValueType  # 3
 """The answer was cut at the token limit."""
 ABSENT_REASON_REFUSED: AbsentReason.ValueType  # 4
-"""The model refused to judge."""
+"""The model refused to judge, or the server withheld the answer."""
 ABSENT_REASON_INFRASTRUCTURE: AbsentReason.ValueType  # 5
-"""The model server failed."""
+"""The model server failed. Never in a verdict, as the panel is judged again; for reports on what is missing."""
 ABSENT_REASON_NOT_APPLICABLE: AbsentReason.ValueType  # 6
 """The metric does not apply, for example to a resolution that was not declared."""
+ABSENT_REASON_CONTEXT_OVERFLOW: AbsentReason.ValueType  # 7
+"""The prompt does not fit into the judge model's context."""
 Global___AbsentReason: _TypeAlias = AbsentReason  # noqa: Y015
 
 @_typing.final
@@ -119,6 +123,64 @@ class RubricRef(_message.Message):
 Global___RubricRef: _TypeAlias = RubricRef  # noqa: Y015
 
 @_typing.final
+class Dimension(_message.Message):
+    """A dimension of a rubric: its score is the mean over its metrics' means."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Unique in the rubric, for example "policy_adherence"."""
+    title: _builtins.str
+    """For a reader."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        title: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Dimension: _TypeAlias = Dimension  # noqa: Y015
+
+@_typing.final
+class Panel(_message.Message):
+    """A panel of a rubric: the metrics that one prompt asks for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Unique in the rubric, for example "dialogue"."""
+    title: _builtins.str
+    """For a reader."""
+    digest: _builtins.str
+    """SHA-256 over what the panel asks: its part of the rubric, the shared rules and the prompt templates,
+    hex. It does not depend on the model, which JudgeInfo describes, nor on the other panels.
+    """
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        title: _builtins.str = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "key", b"key", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Panel: _TypeAlias = Panel  # noqa: Y015
+
+@_typing.final
 class Metric(_message.Message):
     """A metric of a rubric."""
 
@@ -128,17 +190,28 @@ class Metric(_message.Message):
     DIMENSION_FIELD_NUMBER: _builtins.int
     LEVEL_FIELD_NUMBER: _builtins.int
     PANEL_FIELD_NUMBER: _builtins.int
-    SUBJECT_FIELD_NUMBER: _builtins.int
+    SUBJECTS_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    DERIVED_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Field key, for example "policy_support_conversation"."""
     dimension: _builtins.str
-    """One of the five dimensions."""
+    """Key of its dimension."""
     level: Global___MetricLevel.ValueType
     """What it looks at."""
     panel: _builtins.str
-    """The panel that scores it."""
-    subject: _episode_pb2.Role.ValueType
-    """Whose behaviour it scores."""
+    """Key of the panel that scores it."""
+    title: _builtins.str
+    """For a reader."""
+    question: _builtins.str
+    """What the judge is asked."""
+    derived: _builtins.bool
+    """Whether the value is computed from the goals met instead of given by the judge."""
+    @_builtins.property
+    def subjects(self) -> _containers.RepeatedScalarFieldContainer[_episode_pb2.Role.ValueType]:
+        """Whose behaviour it scores: one side, or both for a metric that scores each turn."""
+
     def __init__(
         self,
         *,
@@ -146,11 +219,14 @@ class Metric(_message.Message):
         dimension: _builtins.str = ...,
         level: Global___MetricLevel.ValueType = ...,
         panel: _builtins.str = ...,
-        subject: _episode_pb2.Role.ValueType = ...,
+        subjects: _abc.Iterable[_episode_pb2.Role.ValueType] | None = ...,
+        title: _builtins.str = ...,
+        question: _builtins.str = ...,
+        derived: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "key", b"key", "level", b"level", "panel", b"panel", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["derived", b"derived", "dimension", b"dimension", "key", b"key", "level", b"level", "panel", b"panel", "question", b"question", "subjects", b"subjects", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -166,8 +242,12 @@ class Rubric(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     METRICS_FIELD_NUMBER: _builtins.int
     PANELS_FIELD_NUMBER: _builtins.int
+    DIMENSIONS_FIELD_NUMBER: _builtins.int
+    MIN_SCALE_MASS_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
     """SHA-256 of the file, hex."""
+    min_scale_mass: _builtins.float
+    """Scores with less probability mass on the scale than this are to be flagged, 0 to 1."""
     @_builtins.property
     def ref(self) -> Global___RubricRef:
         """Name and version."""
@@ -177,8 +257,12 @@ class Rubric(_message.Message):
         """Metrics in the order of the file."""
 
     @_builtins.property
-    def panels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+    def panels(self) -> _containers.RepeatedCompositeFieldContainer[Global___Panel]:
         """Panels in the order of the file."""
+
+    @_builtins.property
+    def dimensions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dimension]:
+        """Dimensions in the order of the file."""
 
     def __init__(
         self,
@@ -186,11 +270,13 @@ class Rubric(_message.Message):
         ref: Global___RubricRef | None = ...,
         digest: _builtins.str = ...,
         metrics: _abc.Iterable[Global___Metric] | None = ...,
-        panels: _abc.Iterable[_builtins.str] | None = ...,
+        panels: _abc.Iterable[Global___Panel] | None = ...,
+        dimensions: _abc.Iterable[Global___Dimension] | None = ...,
+        min_scale_mass: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ref", b"ref"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "metrics", b"metrics", "panels", b"panels", "ref", b"ref"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dimensions", b"dimensions", "metrics", b"metrics", "min_scale_mass", b"min_scale_mass", "panels", b"panels", "ref", b"ref"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -209,12 +295,18 @@ class Score(_message.Message):
     JUSTIFICATION_FIELD_NUMBER: _builtins.int
     SCALE_MASS_FIELD_NUMBER: _builtins.int
     SPREAD_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    ABSENT_DETAIL_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
+    SAMPLES_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     """Key of the metric."""
     message_index: _builtins.int
     """Index into Episode.messages for turn-level metrics; absent otherwise."""
     value: _builtins.float
-    """The value, 1 to 5; absent with a reason."""
+    """The value, 1 to 5: weighted by token probabilities where they are known, and the mean of several
+    samples; absent with a reason.
+    """
     absent_reason: Global___AbsentReason.ValueType
     """Why the value is absent."""
     justification: _builtins.str
@@ -223,6 +315,14 @@ class Score(_message.Message):
     """Probability mass on the scale at the score token, 0 to 1; absent without logprobs."""
     spread: _builtins.float
     """Standard deviation of repeated samples; absent when there was one."""
+    subject: _episode_pb2.Role.ValueType
+    """Whose behaviour it scores."""
+    absent_detail: _builtins.str
+    """What came instead of a score, for a reader; empty when the value is present."""
+    written: _builtins.int
+    """The integer that the judge wrote; absent when the value is absent, derived or a mean of several samples."""
+    samples: _builtins.int
+    """Answers behind the value; 0 when it is absent."""
     def __init__(
         self,
         *,
@@ -233,10 +333,14 @@ class Score(_message.Message):
         justification: _builtins.str = ...,
         scale_mass: _builtins.float | None = ...,
         spread: _builtins.float | None = ...,
+        subject: _episode_pb2.Role.ValueType = ...,
+        absent_detail: _builtins.str = ...,
+        written: _builtins.int | None = ...,
+        samples: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_scale_mass", b"_scale_mass", "_spread", b"_spread", "_value", b"_value", "message_index", b"message_index", "scale_mass", b"scale_mass", "spread", b"spread", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_scale_mass", b"_scale_mass", "_spread", b"_spread", "_value", b"_value", "_written", b"_written", "message_index", b"message_index", "scale_mass", b"scale_mass", "spread", b"spread", "value", b"value", "written", b"written"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_scale_mass", b"_scale_mass", "_spread", b"_spread", "_value", b"_value", "absent_reason", b"absent_reason", "justification", b"justification", "message_index", b"message_index", "metric", b"metric", "scale_mass", b"scale_mass", "spread", b"spread", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_scale_mass", b"_scale_mass", "_spread", b"_spread", "_value", b"_value", "_written", b"_written", "absent_detail", b"absent_detail", "absent_reason", b"absent_reason", "justification", b"justification", "message_index", b"message_index", "metric", b"metric", "samples", b"samples", "scale_mass", b"scale_mass", "spread", b"spread", "subject", b"subject", "value", b"value", "written", b"written"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__message_index: _TypeAlias = _typing.Literal["message_index"]  # noqa: Y015
     _WhichOneofArgType__message_index: _TypeAlias = _typing.Literal["_message_index", b"_message_index"]  # noqa: Y015
@@ -246,6 +350,8 @@ class Score(_message.Message):
     _WhichOneofArgType__spread: _TypeAlias = _typing.Literal["_spread", b"_spread"]  # noqa: Y015
     _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
     _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    _WhichOneofReturnType__written: _TypeAlias = _typing.Literal["written"]  # noqa: Y015
+    _WhichOneofArgType__written: _TypeAlias = _typing.Literal["_written", b"_written"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message_index) -> _WhichOneofReturnType__message_index | None: ...
     @_typing.overload
@@ -254,8 +360,44 @@ class Score(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__spread) -> _WhichOneofReturnType__spread | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__written) -> _WhichOneofReturnType__written | None: ...
 
 Global___Score: _TypeAlias = Score  # noqa: Y015
+
+@_typing.final
+class OutcomeVerdict(_message.Message):
+    """The outcome as the judge sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ABSENT_REASON_FIELD_NUMBER: _builtins.int
+    JUSTIFICATION_FIELD_NUMBER: _builtins.int
+    ABSENT_DETAIL_FIELD_NUMBER: _builtins.int
+    outcome: _episode_pb2.Outcome.ValueType
+    """The outcome; unspecified when the judge saw none, or when the reason says that it could not be obtained."""
+    absent_reason: Global___AbsentReason.ValueType
+    """Why the outcome could not be obtained; unspecified when it was."""
+    justification: _builtins.str
+    """The judge's grounds."""
+    absent_detail: _builtins.str
+    """What came instead, for a reader."""
+    def __init__(
+        self,
+        *,
+        outcome: _episode_pb2.Outcome.ValueType = ...,
+        absent_reason: Global___AbsentReason.ValueType = ...,
+        justification: _builtins.str = ...,
+        absent_detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent_detail", b"absent_detail", "absent_reason", b"absent_reason", "justification", b"justification", "outcome", b"outcome"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OutcomeVerdict: _TypeAlias = OutcomeVerdict  # noqa: Y015
 
 @_typing.final
 class Goal(_message.Message):
@@ -292,22 +434,30 @@ class GoalVerdict(_message.Message):
     GOAL_INDEX_FIELD_NUMBER: _builtins.int
     MET_FIELD_NUMBER: _builtins.int
     JUSTIFICATION_FIELD_NUMBER: _builtins.int
+    ABSENT_REASON_FIELD_NUMBER: _builtins.int
+    ABSENT_DETAIL_FIELD_NUMBER: _builtins.int
     goal_index: _builtins.int
     """Index into the goals."""
     met: _builtins.bool
     """Whether it was met; absent when the judge gave no usable answer."""
     justification: _builtins.str
     """The judge's grounds."""
+    absent_reason: Global___AbsentReason.ValueType
+    """Why `met` is absent."""
+    absent_detail: _builtins.str
+    """What came instead, for a reader."""
     def __init__(
         self,
         *,
         goal_index: _builtins.int = ...,
         met: _builtins.bool | None = ...,
         justification: _builtins.str = ...,
+        absent_reason: Global___AbsentReason.ValueType = ...,
+        absent_detail: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_met", b"_met", "met", b"met"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_met", b"_met", "goal_index", b"goal_index", "justification", b"justification", "met", b"met"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_met", b"_met", "absent_detail", b"absent_detail", "absent_reason", b"absent_reason", "goal_index", b"goal_index", "justification", b"justification", "met", b"met"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__met: _TypeAlias = _typing.Literal["met"]  # noqa: Y015
     _WhichOneofArgType__met: _TypeAlias = _typing.Literal["_met", b"_met"]  # noqa: Y015
@@ -328,44 +478,94 @@ class PanelVerdict(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     PANEL_DIGEST_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
+    UNUSABLE_ANSWERS_FIELD_NUMBER: _builtins.int
     panel: _builtins.str
-    """The panel."""
-    outcome: _episode_pb2.Outcome.ValueType
-    """The outcome that the judge sees; only from the panel that classifies."""
+    """Key of the panel."""
     panel_digest: _builtins.str
-    """SHA-256 over the panel's prompt, rubric and sampling, hex."""
+    """The panel's digest, see Panel."""
     rehearsal: _builtins.bool
     """Whether the rehearsal model judged."""
+    unusable_answers: _builtins.int
+    """Answers that could not be used in full, the last one included."""
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___Score]:
-        """Scores, present or absent."""
+        """One score a metric, and a turn for turn-level metrics; present or absent."""
+
+    @_builtins.property
+    def outcome(self) -> Global___OutcomeVerdict:
+        """The outcome that the judge sees; only from a panel that classifies."""
 
     @_builtins.property
     def goals(self) -> _containers.RepeatedCompositeFieldContainer[Global___GoalVerdict]:
-        """Verdicts on the goals; only from the interest panel."""
+        """Verdicts on the goals, one a goal; only from a panel that judges goals."""
 
     @_builtins.property
     def usage(self) -> _episode_pb2.Usage:
-        """Tokens and time."""
+        """Tokens and time over all answers; no model call when nothing applied."""
 
     def __init__(
         self,
         *,
         panel: _builtins.str = ...,
         scores: _abc.Iterable[Global___Score] | None = ...,
-        outcome: _episode_pb2.Outcome.ValueType = ...,
+        outcome: Global___OutcomeVerdict | None = ...,
         goals: _abc.Iterable[Global___GoalVerdict] | None = ...,
         usage: _episode_pb2.Usage | None = ...,
         panel_digest: _builtins.str = ...,
         rehearsal: _builtins.bool = ...,
+        unusable_answers: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "outcome", b"outcome", "panel", b"panel", "panel_digest", b"panel_digest", "rehearsal", b"rehearsal", "scores", b"scores", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "outcome", b"outcome", "panel", b"panel", "panel_digest", b"panel_digest", "rehearsal", b"rehearsal", "scores", b"scores", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PanelVerdict: _TypeAlias = PanelVerdict  # noqa: Y015
+
+@_typing.final
+class PanelFailure(_message.Message):
+    """A panel without a verdict: a fault of the infrastructure. It is to be judged again, alone."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PANEL_FIELD_NUMBER: _builtins.int
+    PARTY_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    RETRYABLE_FIELD_NUMBER: _builtins.int
+    RETRY_AFTER_SECONDS_FIELD_NUMBER: _builtins.int
+    panel: _builtins.str
+    """Key of the panel."""
+    party: _episode_pb2.FaultParty.ValueType
+    """Who failed."""
+    reason: _builtins.str
+    """Reason of the error tree, for example "MODEL_SERVER_UNAVAILABLE"."""
+    message: _builtins.str
+    """One sentence for a reader."""
+    retryable: _builtins.bool
+    """Whether trying again can help."""
+    retry_after_seconds: _builtins.float
+    """Seconds that the model server asked to wait; absent when it did not."""
+    def __init__(
+        self,
+        *,
+        panel: _builtins.str = ...,
+        party: _episode_pb2.FaultParty.ValueType = ...,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+        retryable: _builtins.bool = ...,
+        retry_after_seconds: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_retry_after_seconds", b"_retry_after_seconds", "retry_after_seconds", b"retry_after_seconds"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_retry_after_seconds", b"_retry_after_seconds", "message", b"message", "panel", b"panel", "party", b"party", "reason", b"reason", "retry_after_seconds", b"retry_after_seconds", "retryable", b"retryable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__retry_after_seconds: _TypeAlias = _typing.Literal["retry_after_seconds"]  # noqa: Y015
+    _WhichOneofArgType__retry_after_seconds: _TypeAlias = _typing.Literal["_retry_after_seconds", b"_retry_after_seconds"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__retry_after_seconds) -> _WhichOneofReturnType__retry_after_seconds | None: ...
+
+Global___PanelFailure: _TypeAlias = PanelFailure  # noqa: Y015
 
 @_typing.final
 class JudgeEpisodeRequest(_message.Message):
@@ -380,7 +580,7 @@ class JudgeEpisodeRequest(_message.Message):
     GOALS_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     seed: _builtins.int
-    """Sampling seed."""
+    """Sampling seed. Samples and repeated questions use others, derived from it."""
     @_builtins.property
     def scenario(self) -> _scenario_pb2.Scenario:
         """The scenario with its design."""
@@ -391,15 +591,15 @@ class JudgeEpisodeRequest(_message.Message):
 
     @_builtins.property
     def rubric(self) -> Global___RubricRef:
-        """The rubric."""
+        """The rubric, by name and version."""
 
     @_builtins.property
     def panels(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Panels to run; empty for all of the rubric."""
+        """Keys of the panels to run; empty for all of the rubric."""
 
     @_builtins.property
     def goals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Goal]:
-        """The customer's goals of the task."""
+        """The customer's goals of the task; required for a panel that judges goals."""
 
     def __init__(
         self,
@@ -426,18 +626,24 @@ class JudgeEpisodeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PANELS_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def panels(self) -> _containers.RepeatedCompositeFieldContainer[Global___PanelVerdict]:
-        """One verdict a panel."""
+        """One verdict a panel that was judged, in the order of the rubric."""
+
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___PanelFailure]:
+        """The panels that were not, in the same order."""
 
     def __init__(
         self,
         *,
         panels: _abc.Iterable[Global___PanelVerdict] | None = ...,
+        failures: _abc.Iterable[Global___PanelFailure] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["panels", b"panels"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failures", b"failures", "panels", b"panels"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -480,15 +686,24 @@ class ExtractGoalsResponse(_message.Message):
     GOALS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
+    ABSENT_REASON_FIELD_NUMBER: _builtins.int
+    ABSENT_DETAIL_FIELD_NUMBER: _builtins.int
+    UNUSABLE_ANSWERS_FIELD_NUMBER: _builtins.int
     rehearsal: _builtins.bool
     """Whether the rehearsal model answered."""
+    absent_reason: Global___AbsentReason.ValueType
+    """Why there are no goals."""
+    absent_detail: _builtins.str
+    """What came instead, for a reader."""
+    unusable_answers: _builtins.int
+    """Answers that could not be used, the last one included."""
     @_builtins.property
     def goals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Goal]:
-        """Goals in order of importance."""
+        """Goals in order of importance; empty with a reason."""
 
     @_builtins.property
     def usage(self) -> _episode_pb2.Usage:
-        """Tokens and time."""
+        """Tokens and time over all answers."""
 
     def __init__(
         self,
@@ -496,10 +711,13 @@ class ExtractGoalsResponse(_message.Message):
         goals: _abc.Iterable[Global___Goal] | None = ...,
         usage: _episode_pb2.Usage | None = ...,
         rehearsal: _builtins.bool = ...,
+        absent_reason: Global___AbsentReason.ValueType = ...,
+        absent_detail: _builtins.str = ...,
+        unusable_answers: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "rehearsal", b"rehearsal", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent_detail", b"absent_detail", "absent_reason", b"absent_reason", "goals", b"goals", "rehearsal", b"rehearsal", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -599,16 +817,22 @@ class JudgeInfo(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    SAMPLES_FIELD_NUMBER: _builtins.int
+    PARSE_ATTEMPTS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The served model's name."""
     prompt_digest: _builtins.str
     """SHA-256 over the prompt templates, hex."""
     logprobs: _builtins.bool
-    """Whether token probabilities are used."""
+    """Whether scores are weighted by token probabilities."""
     rehearsal: _builtins.bool
     """Whether the model is the rehearsal model."""
     version: _builtins.str
     """Version of the implementation."""
+    samples: _builtins.int
+    """Samples per panel when token probabilities are not used."""
+    parse_attempts: _builtins.int
+    """Answers asked for per sample until one can be used, the first included."""
     @_builtins.property
     def sampling(self) -> _agent_pb2.Sampling:
         """Sampling parameters."""
@@ -622,10 +846,12 @@ class JudgeInfo(_message.Message):
         logprobs: _builtins.bool = ...,
         rehearsal: _builtins.bool = ...,
         version: _builtins.str = ...,
+        samples: _builtins.int = ...,
+        parse_attempts: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "parse_attempts", b"parse_attempts", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "samples", b"samples", "sampling", b"sampling", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -62,7 +62,9 @@ class JudgeServiceServicer:
     """
 
     def JudgeEpisode(self, request, context):
-        """Scores one episode on one panel, or on all. Deadline required.
+        """Scores one episode on the panels asked for. A panel whose model call fails is
+        listed as a failure beside the verdicts of the others; when all fail, the call
+        fails. Deadline required.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

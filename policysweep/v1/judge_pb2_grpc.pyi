@@ -36,7 +36,10 @@ class JudgeServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> JudgeServiceAsyncStub: ...
     JudgeEpisode: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeEpisodeRequest, _judge_pb2.JudgeEpisodeResponse]
-    """Scores one episode on one panel, or on all. Deadline required."""
+    """Scores one episode on the panels asked for. A panel whose model call fails is
+    listed as a failure beside the verdicts of the others; when all fail, the call
+    fails. Deadline required.
+    """
     ExtractGoals: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ExtractGoalsRequest, _judge_pb2.ExtractGoalsResponse]
     """Extracts the customer's goals of a task, once per task. Deadline required."""
     ListRubrics: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ListRubricsRequest, _judge_pb2.ListRubricsResponse]
@@ -50,7 +53,10 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     JudgeEpisode: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeEpisodeRequest, _judge_pb2.JudgeEpisodeResponse]  # type: ignore[assignment]
-    """Scores one episode on one panel, or on all. Deadline required."""
+    """Scores one episode on the panels asked for. A panel whose model call fails is
+    listed as a failure beside the verdicts of the others; when all fail, the call
+    fails. Deadline required.
+    """
     ExtractGoals: _aio.UnaryUnaryMultiCallable[_judge_pb2.ExtractGoalsRequest, _judge_pb2.ExtractGoalsResponse]  # type: ignore[assignment]
     """Extracts the customer's goals of a task, once per task. Deadline required."""
     ListRubrics: _aio.UnaryUnaryMultiCallable[_judge_pb2.ListRubricsRequest, _judge_pb2.ListRubricsResponse]  # type: ignore[assignment]
@@ -67,7 +73,10 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _judge_pb2.JudgeEpisodeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_judge_pb2.JudgeEpisodeResponse, _abc.Awaitable[_judge_pb2.JudgeEpisodeResponse]]:
-        """Scores one episode on one panel, or on all. Deadline required."""
+        """Scores one episode on the panels asked for. A panel whose model call fails is
+        listed as a failure beside the verdicts of the others; when all fail, the call
+        fails. Deadline required.
+        """
 
     @_abc_1.abstractmethod
     def ExtractGoals(
