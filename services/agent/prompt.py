@@ -109,8 +109,8 @@ def _agent_turn(message: ep.Message, request: agent_pb2.RespondRequest) -> Json:
 def _tool_turn(message: ep.Message, request: agent_pb2.RespondRequest) -> Json:
     content = message.content
     if message.tool_name == RESOLUTION_TOOL:
-        # The simulator does not know this tool, which is between us and the model. The model is told what
-        # was wrong with its declaration instead of that there is no such tool.
+        # The tool is between us and the model, and to the simulator it is none. What the model has to know is
+        # what was wrong with its declaration.
         content = refusal_of(message.tool_call_id, request)
     return {"role": "tool", "tool_call_id": message.tool_call_id, "content": content}
 

@@ -50,7 +50,8 @@ def refusal_of(call_id: str, request: agent_pb2.RespondRequest) -> str:
                 reason = str(error)
             else:
                 reason = "another call of the same message failed"
-    return orjson.dumps({"error": f"The resolution was not accepted: {reason}. The case is open."}).decode()
+    refusal = {"status": "error", "error": f"The resolution was not accepted: {reason}. The case is open."}
+    return orjson.dumps(refusal).decode()
 
 
 def _read(

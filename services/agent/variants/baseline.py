@@ -66,8 +66,8 @@ class BaselineAgent:
         served = await self._describe(timeout_seconds)
         if served.max_model_len is not None and self._sampling.max_tokens >= served.max_model_len:
             raise ModelServerRejected(
-                f"max_tokens is {self._sampling.max_tokens}, but the server gives {served.model!r} a context of "
-                f"{served.max_model_len} tokens, prompt included: lower --max-tokens"
+                f"max_tokens is {self._sampling.max_tokens}, but {served.model!r} is served with a context "
+                f"of {served.max_model_len} tokens, prompt included: lower --max-tokens"
             )
         return agent_pb2.AgentInfo(
             variant="baseline",
