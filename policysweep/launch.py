@@ -77,6 +77,14 @@ class Launcher:
         child.watcher = asyncio.create_task(self._watch(child), name=f"watch {name}")
         return child.address
 
+    def pids(self) -> dict[str, int]:
+        """Process ids of the children that run, by name."""
+        return {
+            child.name: child.process.pid
+            for child in self._children
+            if child.process is not None and child.process.returncode is None
+        }
+
     async def _spawn(self, child: _Child) -> None:
         with child.log.open("ab") as log:
             said_before = log.tell()

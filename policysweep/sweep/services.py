@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import grpc
 
-from policysweep.errors import InputError
 from policysweep.launch import Launcher
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
@@ -84,16 +83,10 @@ async def _agent_info(name: str, target: str, channels: Channels) -> tuple[str, 
     return name, answer.info
 
 
-async def simulator_info(endpoints: Endpoints, channels: Channels) -> simulator_pb2.SimulatorInfo:
-    """What the simulators say of themselves. Raises InputError when they do not say the same."""
+async def simulator_infos(endpoints: Endpoints, channels: Channels) -> dict[str, simulator_pb2.SimulatorInfo]:
+    """What each simulator says of itself, by target. Raises the error of the first that cannot be asked."""
     infos = await asyncio.gather(*(_simulator_info(target, channels) for target in endpoints.simulators))
-    for target, info in zip(endpoints.simulators, infos, strict=True):
-        if info != infos[0]:
-            raise InputError(
-                f"simulator {target} differs from {endpoints.simulators[0]} in model, prompts or sampling: "
-                "all simulators of a sweep must be configured alike"
-            )
-    return infos[0]
+    return dict(zip(endpoints.simulators, infos, strict=True))
 
 
 async def _simulator_info(target: str, channels: Channels) -> simulator_pb2.SimulatorInfo:

@@ -1,4 +1,4 @@
-"""What the turn loop needs from the outside: an agent to ask, a customer to play, an order world to act on."""
+"""What the turn loop needs from outside: an agent to ask, a customer to play, an order world to act on."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ class Environment(Protocol):
         """Set once the customer has withdrawn."""
         ...
 
-    @property
     def writes(self) -> Sequence[episode_pb2.ExecutedWrite]:
         """Writes that really ran, in order."""
         ...

@@ -13,10 +13,11 @@ Limits follow DRIP-R (arXiv 2605.07699): turns, tool rounds per turn, errors per
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from policysweep.domains.returns.environment import ErrorKind
-from policysweep.domains.returns.reconcile import reconcile
 
+from policysweep.domains.returns.reconcile import reconcile
 from policysweep.errors import AgentContractError, ContextOverflow, ToolFault
 from policysweep.v1 import agent_pb2, simulator_pb2
 from policysweep.v1 import episode_pb2 as ep
@@ -65,24 +66,29 @@ class TurnLoop:
     async def play(self, opening: str) -> ep.Episode:
         """Run the conversation from the customer's opening to its end."""
         try:
-            self._say(ep.Message(role=ep.ROLE_CUSTOMER, content=opening))
-            self._episode.turns = 1
-            while True:
-                await self._agent_turn()
-                if self._episode.turns >= self._limits.max_turns:
-                    raise _Ended(
-                        ep.END_REASON_TURN_LIMIT,
-                        ep.FAULT_PARTY_AGENT,
-                        f"no resolution after {self._limits.max_turns} customer turns",
-                    )
-                await self._customer_turn()
+            await self._converse(opening)
         except _Ended as ended:
             self._episode.end.CopyFrom(ended.end)
         except ToolFault as fault:
-            self._episode.end.CopyFrom(
-                ep.EpisodeEnd(reason=ep.END_REASON_TOOL_FAULT, fault=ep.FAULT_PARTY_TOOLS, detail=str(fault))
+            end = ep.EpisodeEnd(
+                reason=ep.END_REASON_TOOL_FAULT, fault=ep.FAULT_PARTY_TOOLS, detail=str(fault)
             )
+            self._episode.end.CopyFrom(end)
         return self._finished()
+
+    async def _converse(self, opening: str) -> NoReturn:
+        """Take turns until `_Ended`."""
+        self._say(ep.Message(role=ep.ROLE_CUSTOMER, content=opening))
+        self._episode.turns = 1
+        while True:
+            await self._agent_turn()
+            if self._episode.turns >= self._limits.max_turns:
+                raise _Ended(
+                    ep.END_REASON_TURN_LIMIT,
+                    ep.FAULT_PARTY_AGENT,
+                    f"no resolution after {self._limits.max_turns} customer turns",
+                )
+            await self._customer_turn()
 
     def _finished(self) -> ep.Episode:
         episode = self._episode
@@ -91,7 +97,7 @@ class TurnLoop:
             episode.outcome = ep.OUTCOME_USER_ABORT
         elif episode.HasField("resolution"):
             episode.outcome = episode.resolution.outcome
-        episode.reconciliation.CopyFrom(reconcile(episode.outcome, self._environment.writes))
+        episode.reconciliation.CopyFrom(reconcile(episode.outcome, self._environment.writes()))
         return episode
 
     def _say(self, message: ep.Message) -> None:

@@ -1,0 +1,172 @@
+"""The driver of a sweep: from a sweep file to a run with all its records.
+
+    sweep file -> data set -> services -> manifest -> ledger -> plan -> runner
+
+Everything that decides results is frozen in the manifest before the first unit starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from policysweep import telemetry
+from policysweep.datasets.load import Dataset, load, require_worlds
+from policysweep.errors import PolicysweepError
+from policysweep.launch import Launcher
+from policysweep.rpc.client import Channels
+from policysweep.sweep import services
+from policysweep.sweep.backlog import Backlog
+from policysweep.sweep.inputs import RunInputs
+from policysweep.sweep.ledger import RunLedger
+from policysweep.sweep.manifest import build_manifest
+from policysweep.sweep.plan import Shard, in_shard, plan_units, scenario_keys
+from policysweep.sweep.runner import Progress, Runner, RunnerSettings, Tally
+from policysweep.sweep.selection import select_scenarios
+from policysweep.sweep.spec import SweepSpec
+from policysweep.v1 import run_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class SweepInputs:
+    """What a sweep plays, with what the manifest says of it."""
+
+    info: run_pb2.DatasetInfo
+    inputs: RunInputs
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an invocation ended."""
+
+    progress: Progress
+    backlog: Backlog
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit of the shard has a record."""
+        unsettled = self.progress.total("failed") + self.backlog.skipped.total()
+        return unsettled == 0
+
+
+def load_inputs(spec: SweepSpec) -> SweepInputs:
+    """The scenarios that the sweep plays and their worlds. Raises InputError."""
+    dataset = load(spec.dataset.source, worlds=Path(spec.dataset.worlds) if spec.dataset.worlds else None)
+    scenarios = select_scenarios(dataset.scenarios, spec.scenarios)
+    tasks = sorted({scenario.task_id for scenario in scenarios})
+    if not dataset.worlds.keys() >= set(tasks):
+        require_worlds(dataset)
+    return SweepInputs(
+        _dataset_info(dataset, len(scenarios), len(tasks)),
+        RunInputs(scenarios, {task: dataset.worlds[task] for task in tasks}),
+    )
+
+
+def _dataset_info(dataset: Dataset, scenarios: int, tasks: int) -> run_pb2.DatasetInfo:
+    return run_pb2.DatasetInfo(name=dataset.name, digest=dataset.digest, scenarios=scenarios, tasks=tasks)
+
+
+class Driver:
+    """Runs one shard of a sweep against a store."""
+
+    def __init__(
+        self,
+        spec: SweepSpec,
+        played: SweepInputs,
+        shard: Shard,
+        on_event: Callable[[str], None],
+        *,
+        make_runner: Callable[..., Runner] = Runner,
+    ) -> None:
+        """`make_runner` lets the benchmarks put a runner in place that measures itself."""
+        self._spec = spec
+        self._played = played
+        self._shard = shard
+        self._on_event = on_event
+        self._make_runner = make_runner
+        self.progress = Progress()
+
+    async def run(self, ledger: RunLedger, launcher: Launcher) -> Outcome:
+        """Start what is missing, begin or resume the run, run the shard's open units."""
+        async with Channels() as channels:
+            endpoints = await services.start_services(self._spec, launcher)
+            manifest = await self._manifest(endpoints, channels)
+            for note in await ledger.begin(manifest, self._played.inputs):
+                self._on_event(note)
+            done = await ledger.done_units()
+            self._count(manifest, done)
+            runner = self._runner(endpoints, ledger, channels)
+            try:
+                backlog = await runner.run(self._open_units(manifest, done))
+            except* PolicysweepError as group:
+                # One is enough to tell: the others fell to the same cause, say a store that is full.
+                raise _first(group) from group
+        return Outcome(self.progress, backlog)
+
+    async def _manifest(self, endpoints: services.Endpoints, channels: Channels) -> run_pb2.RunManifest:
+        agents, simulators = await asyncio.gather(
+            services.agent_infos(endpoints, channels), services.simulator_infos(endpoints, channels)
+        )
+        now = Timestamp()
+        now.GetCurrentTime()
+        return build_manifest(
+            self._spec,
+            self._played.info,
+            agents,
+            simulators,
+            now,
+        )
+
+    def _units(self, manifest: run_pb2.RunManifest) -> Iterator[run_pb2.Unit]:
+        keys = scenario_keys(self._played.inputs.scenarios)
+        return (unit for unit in plan_units(manifest, keys) if in_shard(unit.unit_id, self._shard))
+
+    def _open_units(self, manifest: run_pb2.RunManifest, done: set[str]) -> Iterator[run_pb2.Unit]:
+        return (unit for unit in self._units(manifest) if unit.unit_id not in done)
+
+    def _count(self, manifest: run_pb2.RunManifest, done: set[str]) -> None:
+        agents = self.progress.agents
+        agents.update({agent.name: Tally() for agent in self._spec.agents})
+        for unit in self._units(manifest):
+            agents[unit.agent].planned += 1
+            agents[unit.agent].done_before += unit.unit_id in done
+        for name, tally in agents.items():
+            telemetry.UNITS_PLANNED.labels(name).set(tally.planned)
+
+    def _runner(self, endpoints: services.Endpoints, ledger: RunLedger, channels: Channels) -> Runner:
+        spec = self._spec
+        return self._make_runner(
+            scenarios={each.scenario_id: each for each in self._played.inputs.scenarios},
+            worlds=self._played.inputs.worlds,
+            agent_targets=endpoints.agents,
+            simulator_targets=endpoints.simulators,
+            limits=spec.limits.message(),
+            settings=RunnerSettings(
+                concurrency=spec.concurrency,
+                max_attempts=spec.max_attempts,
+                unit_seconds=spec.limits.unit_seconds,
+                outage_seconds=spec.outage_seconds,
+            ),
+            sink=ledger,
+            channels=channels,
+            progress=self.progress,
+            on_event=self._on_event,
+        )
+
+
+def _first(group: BaseExceptionGroup[PolicysweepError]) -> PolicysweepError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def logs_folder(store_url: str, run: str) -> Path:
+    """Where the local services of a run log: beside a local run, else in the system's temporary folder."""
+    local = Path(store_url.removeprefix("file://"))
+    if "://" in str(local) or "://" in store_url.removeprefix("file://"):
+        return Path(tempfile.gettempdir()) / "policysweep" / run / "logs"
+    return local / run / "logs"
