@@ -13,6 +13,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from policysweep.v1 import agent_pb2 as _agent_pb2
 from policysweep.v1 import episode_pb2 as _episode_pb2
+from policysweep.v1 import judge_pb2 as _judge_pb2
 from policysweep.v1 import simulator_pb2 as _simulator_pb2
 import builtins as _builtins
 import sys
@@ -346,3 +347,132 @@ class RunManifest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RunManifest: _TypeAlias = RunManifest  # noqa: Y015
+
+@_typing.final
+class VerdictRecord(_message.Message):
+    """What one panel of one judge found on one unit. Kept apart from the unit's record: judging again never
+    touches a conversation.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    RUBRIC_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    RECORDED_AT_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.str
+    """The unit."""
+    judge: _builtins.str
+    """Name of the judge in the sweep."""
+    @_builtins.property
+    def rubric(self) -> _judge_pb2.RubricRef:
+        """The rubric."""
+
+    @_builtins.property
+    def verdict(self) -> _judge_pb2.PanelVerdict:
+        """Scores and outcome."""
+
+    @_builtins.property
+    def recorded_at(self) -> _timestamp_pb2.Timestamp:
+        """When the record was written."""
+
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.str = ...,
+        judge: _builtins.str = ...,
+        rubric: _judge_pb2.RubricRef | None = ...,
+        verdict: _judge_pb2.PanelVerdict | None = ...,
+        recorded_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recorded_at", b"recorded_at", "rubric", b"rubric", "verdict", b"verdict"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "recorded_at", b"recorded_at", "rubric", b"rubric", "unit_id", b"unit_id", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerdictRecord: _TypeAlias = VerdictRecord  # noqa: Y015
+
+@_typing.final
+class TaskGoals(_message.Message):
+    """The customer's goals of one task, extracted once and used for every agent and judge."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    GOALS_FIELD_NUMBER: _builtins.int
+    JUDGE_FIELD_NUMBER: _builtins.int
+    task_id: _builtins.str
+    """The task."""
+    @_builtins.property
+    def goals(self) -> _containers.RepeatedCompositeFieldContainer[_judge_pb2.Goal]:
+        """Goals in order of importance."""
+
+    @_builtins.property
+    def judge(self) -> _judge_pb2.JudgeInfo:
+        """What extracted them."""
+
+    def __init__(
+        self,
+        *,
+        task_id: _builtins.str = ...,
+        goals: _abc.Iterable[_judge_pb2.Goal] | None = ...,
+        judge: _judge_pb2.JudgeInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "judge", b"judge", "task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TaskGoals: _TypeAlias = TaskGoals  # noqa: Y015
+
+@_typing.final
+class HumanLabel(_message.Message):
+    """A score that a person gave."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    UNIT_ID_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
+    MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ANNOTATOR_FIELD_NUMBER: _builtins.int
+    unit_id: _builtins.str
+    """The unit."""
+    metric: _builtins.str
+    """Key of the metric, or "outcome"."""
+    message_index: _builtins.int
+    """Index into Episode.messages for turn-level metrics; absent otherwise."""
+    value: _builtins.float
+    """The score, 1 to 5; absent when the label is an outcome."""
+    outcome: _episode_pb2.Outcome.ValueType
+    """The outcome that the person saw; only for the metric "outcome"."""
+    annotator: _builtins.str
+    """Who labelled; an opaque id."""
+    def __init__(
+        self,
+        *,
+        unit_id: _builtins.str = ...,
+        metric: _builtins.str = ...,
+        message_index: _builtins.int | None = ...,
+        value: _builtins.float | None = ...,
+        outcome: _episode_pb2.Outcome.ValueType = ...,
+        annotator: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_value", b"_value", "message_index", b"message_index", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "_value", b"_value", "annotator", b"annotator", "message_index", b"message_index", "metric", b"metric", "outcome", b"outcome", "unit_id", b"unit_id", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__message_index: _TypeAlias = _typing.Literal["message_index"]  # noqa: Y015
+    _WhichOneofArgType__message_index: _TypeAlias = _typing.Literal["_message_index", b"_message_index"]  # noqa: Y015
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message_index) -> _WhichOneofReturnType__message_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+
+Global___HumanLabel: _TypeAlias = HumanLabel  # noqa: Y015
