@@ -245,7 +245,9 @@ class IssueRefund(OnOwnOrder):
     refund_method: RefundMethod = Field(description="Where the money goes.")
     refund_reason: Text = Field(description="Why it is paid.")
     items: list[RefundItem] | None = Field(
-        default=None, max_length=50, description="Lines to pay for. Default: all returned ones."
+        default=None,
+        max_length=50,
+        description="Lines to pay for. Default: all returned ones, else those whose parcel never arrived.",
     )
     include_shipping: bool = Field(default=False, description="Also pay back the shipping charge.")
     include_tax: bool = Field(

@@ -81,6 +81,7 @@ def _paid(
     shipping: int = 0,
     other: int = 0,
 ) -> Payment:
+    by_item = {item_id: part for item_id, part in (by_item or {}).items() if part}
     facts: Json = {"reason": arguments.refund_reason}
     if arguments.notes:
         facts["notes"] = arguments.notes
@@ -125,10 +126,11 @@ def _refund_items(state: OrderState, arguments: args.IssueRefund) -> Payment:
 def _limits(state: OrderState, arguments: args.IssueRefund) -> dict[str, int]:
     """The selected lines with what can still be paid for each, in cents. Refuses lines without a return."""
     if arguments.items is None:
-        limits = {i.item_id: _limit(state, i, None) for i in state.order.items if _units_back(state, i)}
-        if not limits:
+        payable = [item for item in state.order.items if _units_back(state, item)]
+        returned = [item for item in payable if state.units(item, RETURN)]
+        if not payable:
             raise Refused("No item of this order has a return. Create the return first: process_return.")
-        return limits
+        return {item.item_id: _limit(state, item, None) for item in returned or payable}
     limits = {}
     for line in arguments.items:
         item = state.item(line.item_id)

@@ -167,4 +167,4 @@ def _cut_at_short_lines(text: str) -> list[tuple[str, str]]:
 
 
 def _is_heading(line: str) -> bool:
-    return len(line) <= _HEADING_LENGTH and line[-1] not in ".,;:!?" and line[0] not in "-*"
+    return len(line) <= _HEADING_LENGTH and line[0].isalnum() and line[-1] not in ".,;:!?" and "|" not in line
