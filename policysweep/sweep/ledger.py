@@ -185,6 +185,11 @@ class RunLedger:
             _log.warning("failure_history_damaged", file=f"{self._failures.url}/{name}", problem=str(error))
             return ()
 
+    async def write_report(self, name: str, data: bytes) -> str:
+        """Put a report beside the records, in place of an earlier one; gives where it is."""
+        await self._store.replace(name, data)
+        return f"{self._store.url}/{name}"
+
     async def read_failures(self) -> AsyncGenerator[run_pb2.UnitFailure]:
         """Units that failed and still have no record, in the order of unit ids.
 

@@ -280,6 +280,12 @@ class SweepSpec(_Part):
         description="Attempts per unit and invocation; only faults of the infrastructure are tried again.",
     )
 
+    outage_seconds: Seconds = Field(
+        default=300.0,
+        description="How long an agent or its model server may answer nobody before its units are left "
+        "for the next run, in seconds.",
+    )
+
     @field_validator("dataset", mode="before")
     @classmethod
     def _short_dataset(cls, value: Any) -> Any:
