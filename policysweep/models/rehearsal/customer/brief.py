@@ -1,0 +1,168 @@
+"""The customer's system message, read once per text: who it is, what it knows, what it would settle for.
+
+The message has the sections "## Persona", "## What you know and share freely", "## What you share only when
+asked" and "## How you behave". Each private sentence gets the topics that it speaks of; a question that
+touches one of its topics brings it out.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from policysweep.models.rehearsal.customer.voice import contracted, first_person
+
+_BRIEFS_KEPT = 1024
+_TEXTS_KEPT = 8192
+
+_SECTION = re.compile(r"^## (.+?)\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^\s*[-*]?\s*([A-Za-z][A-Za-z -]*?)\s*:\s*(.+?)\s*$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'A-Z0-9$])")
+_ORDER = re.compile(r"\bORD(?:ER)?-[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
+_INFORMAL = frozenset({"casual", "intimate"})
+
+_TOPICS = {
+    "use": r"us(?:e|ed|ing|age)|wor[en]|wear|slept|tried|try|ran|runs?|played|printed|cooked|rode|flown|flew|walks?"
+    r"|hike|trip|worked|evenings?|nights?|weeks?|times|hours?|lessons?|built|assembled|installed|hung|stood|loaded"
+    r"|lay|often|how long|redeemed|activated|painted|carried|meal|outdoors",
+    "damage": r"damag\w*|scratch\w*|stain\w*|marks?|torn|tear|bent|dent\w*|crack\w*|scuff\w*|dull|smell\w*|spot"
+    r"|condition|snapped|broke\w*|stripped|pulled|trace|chip\w*|holes?|state|wrong with|faint|ring|crash\w*|fell|fall"
+    r"|worn down|trimmed|cut",
+    "complete": r"missing|lost|gone|found|thrown|trash|recycl\w*|packag\w*|cartons?|parts?|accessor\w*|complete"
+    r"|everything (?:there|that came)|included|guard|tags?|box|pouch|keys?|bag|bottle|finished|spent|left",
+    "opened": r"open(?:ed)?|seal(?:ed|s)?|unopened|unpacked|unwrapped|wrapped|sleeve|box",
+    "when": r"when|dates?|since|notic\w+|saw|seen|first day|january \d+|december \d+|day|morning|evening",
+    "cause": r"how did|happen\w*|because|why|reason|cause|explain|fell|drop\w*|gust|accident",
+    "contact": r"contact\w*|earlier|before|seller|maker|manufacturer|regist\w+|accounts?|app|offer\w*|message|phone",
+    "cleaning": r"wash\w*|clean\w*|wiped|dishwasher|dried",
+}  # fmt: skip
+_TOPIC_PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _TOPICS.items()}
+
+_PREFERENCE = re.compile(
+    r"\bwould (?:give up|accept|take|rather|prefer|pay|settle|keep|be (?:content|pleased|welcome|acceptable|swallowed)"
+    r"|let|suit|do\b|actually)|\bconsiders?\b.*\bfair|acceptable|good enough|would do\b|could live with|fine if",
+    re.IGNORECASE,
+)
+_ACCEPTABLE = {
+    "gift_card": re.compile(r"store credit|gift card", re.IGNORECASE),
+    "exchange": re.compile(
+        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with|that)",
+        re.IGNORECASE,
+    ),
+    "partial": re.compile(r"\$\d|deduction|less\b|give up|let .* go|charge", re.IGNORECASE),
+}
+_REFUSED = re.compile(
+    r"\bnot\b|never|no (?:store|replacement|exchange)|refus|reject|rather than", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A sentence in the customer's voice, with the topics that it speaks of."""
+
+    text: str
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """Who the customer is and what it knows. `agreeableness` is from 1 to 5; `key` separates customers' draws."""
+
+    register: str
+    agreeableness: int
+    order_id: str
+    shared: tuple[Fact, ...]
+    private: tuple[Fact, ...]
+    preferences: tuple[str, ...]
+    acceptable: frozenset[str]
+    leaves_when_refused: bool
+    key: int
+
+
+@lru_cache(maxsize=_BRIEFS_KEPT)
+def read_brief(system_text: str) -> Brief:
+    """Read a system message; sections that are missing are empty."""
+    sections = _sections(system_text)
+    persona = {name.lower(): value for name, value in _FIELD.findall(sections.get("persona", ""))}
+    register = persona.get("language style", "").lower()
+    name = persona.get("name", "").removeprefix("Dr. ")
+    freely = sections.get("what you know and share freely", "")
+    private = _sentences(sections.get("what you share only when asked", ""))
+    behavior = sections.get("how you behave", "")
+    wishes = [sentence for sentence in private if _PREFERENCE.search(sentence)]
+    order = _ORDER.search(system_text)
+    return Brief(
+        register=register,
+        agreeableness=_trait(persona, "agreeableness"),
+        order_id=order[0] if order else "",
+        shared=tuple(_fact(s, name, register) for s in _sentences(freely) if not _ORDER.search(s)),
+        private=_with_topics([_fact(s, name, register) for s in private if s not in wishes]),
+        preferences=tuple(_spoken(s, name, register) for s in wishes),
+        acceptable=_acceptable([*wishes, *_sentences(behavior)]),
+        leaves_when_refused=re.search(r"\bwithdraws\b|drop the (?:matter|return)", behavior) is not None,
+        key=zlib.crc32(system_text.encode()),
+    )
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def topics_of(text: str) -> frozenset[str]:
+    """The topics that a text touches."""
+    return frozenset(name for name, pattern in _TOPIC_PATTERNS.items() if pattern.search(text))
+
+
+def _sections(text: str) -> dict[str, str]:
+    heads = list(_SECTION.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return {head[1].lower(): text[head.end() : end].strip() for head, end in zip(heads, ends, strict=True)}
+
+
+def _sentences(text: str) -> list[str]:
+    return [
+        sentence.strip()
+        for line in text.splitlines()
+        for sentence in _SENTENCE.split(line)
+        if sentence.strip()
+    ]
+
+
+def _trait(persona: dict[str, str], trait: str) -> int:
+    value = persona.get(trait, "3")
+    return int(value[0]) if value[:1] in tuple("12345") else 3
+
+
+def _fact(sentence: str, name: str, register: str) -> Fact:
+    return Fact(_spoken(sentence, name, register), topics_of(sentence))
+
+
+def _with_topics(facts: list[Fact]) -> tuple[Fact, ...]:
+    """A sentence that speaks of no topic leads in to the next one and comes out with it."""
+    following = [*facts[1:], *facts[-1:]]
+    return tuple(
+        fact if fact.topics else replace(fact, topics=after.topics)
+        for fact, after in zip(facts, following, strict=True)
+    )
+
+
+def _spoken(sentence: str, name: str, register: str) -> str:
+    own = first_person(sentence, name)
+    return contracted(own) if register in _INFORMAL else own
+
+
+def _acceptable(sentences: list[str]) -> frozenset[str]:
+    """The kinds of offer that the brief says it would take in the end."""
+    willing = [
+        s
+        for s in sentences
+        if re.search(r"accept|would (?:take|do|be)|gives? way|warm|good enough|would give|could live", s)
+    ]
+    return frozenset(
+        kind
+        for kind, pattern in _ACCEPTABLE.items()
+        if any(
+            pattern.search(clause) and not _REFUSED.search(clause)
+            for s in willing
+            for clause in re.split("[;,]", s)
+        )
+    )

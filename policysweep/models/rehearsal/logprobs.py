@@ -1,0 +1,62 @@
+"""Log-probabilities that look like a model's: confident on words, spread over neighbours on scores.
+
+A token here is a digit, a run of up to six letters, a run of blanks or one other character; joined, they give
+the text back. A digit from 1 to 5 is taken for a score: its neighbours get geometrically less mass.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from policysweep.models.rehearsal import draws
+
+_TOKEN = re.compile(r"\d|[^\W\d_]{1,6}|\s+|.", re.DOTALL)
+_SCALE = "12345"
+_FILLERS = (" the", " a", ",", ".", " and", " of", " to", " in", "\n", " is", '"', " that", " for", " it", "}",
+            " on", " with", ":", " as", " or")  # fmt: skip
+
+
+def split(text: str) -> list[str]:
+    """The tokens of a text."""
+    return _TOKEN.findall(text)
+
+
+def content(text: str, top: int, digest: str) -> list[dict[str, Any]]:
+    """`choices[0].logprobs.content`: one entry per token, each with `top` alternatives, likeliest first."""
+    return [_entry(token, position, top, digest) for position, token in enumerate(split(text))]
+
+
+def _entry(token: str, position: int, top: int, digest: str) -> dict[str, Any]:
+    masses = (
+        _score_masses(token, position, digest) if token in _SCALE else _word_masses(token, position, digest)
+    )
+    ranked = sorted(masses.items(), key=lambda pair: (-pair[1], pair[0]))
+    return _named(token, masses[token]) | {"top_logprobs": [_named(*pair) for pair in ranked[:top]]}
+
+
+def _named(token: str, mass: float) -> dict[str, Any]:
+    return {"token": token, "logprob": round(math.log(mass), 6), "bytes": list(token.encode())}
+
+
+def _score_masses(token: str, position: int, digest: str) -> dict[str, float]:
+    sharpness = 0.12 + 0.3 * draws.fraction("score", digest, position)
+    tilt = 0.7 + 0.6 * draws.fraction("tilt", digest, position)
+    weights = {
+        digit: sharpness ** abs(int(digit) - int(token)) * (tilt if digit > token else 1.0)
+        for digit in _SCALE
+    }
+    total = sum(weights.values()) * 1.002  # a little mass is off the scale
+    return {digit: weight / total for digit, weight in weights.items()} | _fillers(token, 0.002, 15)
+
+
+def _word_masses(token: str, position: int, digest: str) -> dict[str, float]:
+    sure = 0.7 + 0.299 * draws.fraction("word", digest, position)
+    return {token: sure} | _fillers(token, 1.0 - sure, len(_FILLERS))
+
+
+def _fillers(token: str, mass: float, many: int) -> dict[str, float]:
+    """Other tokens that share `mass`, each half as likely as the one before."""
+    others = [filler for filler in _FILLERS if filler != token][:many]
+    return {filler: mass * 0.5 ** (rank + 1) for rank, filler in enumerate(others)}

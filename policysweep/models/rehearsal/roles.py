@@ -1,0 +1,76 @@
+"""Roles: which script answers a request, recognised from what the request offers and asks.
+
+    tools with declare_resolution            the returns agent
+    tools with withdraw_from_conversation    the customer
+    response_format json_schema              a structured answer, by schema name where one is registered
+    anything else                            a short chat reply
+
+A later role is one module with one function and one line in ROLES, or in STRUCTURED for structured answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from policysweep.models.rehearsal.chat import chat
+from policysweep.models.rehearsal.customer.script import WITHDRAW, customer
+from policysweep.models.rehearsal.draft import Draft, ToolUse
+from policysweep.models.rehearsal.request import Json, ParsedRequest, text_of
+from policysweep.models.rehearsal.returns.agent import DECLARE, returns_agent
+from policysweep.models.rehearsal.structured import fill
+
+Role = Callable[[ParsedRequest], Draft]
+"""From a request to the content of its answer; pure."""
+
+StructuredRole = Callable[[ParsedRequest, Json], Any]
+"""From a request and its JSON schema to the value of the answer; pure."""
+
+ROLES: Mapping[str, Role] = {DECLARE: returns_agent, WITHDRAW: customer}
+"""Roles by the tool that gives them away; the first that is offered counts."""
+
+STRUCTURED: Mapping[str, StructuredRole] = {}
+"""Structured answers by the name of the JSON schema; the generic filler answers all others."""
+
+
+def respond(request: ParsedRequest) -> Draft:
+    """Answer a request in the role that it calls for, within its tool_choice."""
+    if request.tool_choice != "none":
+        for tool, role in ROLES.items():
+            if tool in request.functions:
+                return _within_choice(role(request), request)
+    if request.schema is not None:
+        return structured(request, request.schema)
+    return _within_choice(chat(request), request)
+
+
+def structured(request: ParsedRequest, schema: Json) -> Draft:
+    """A structured answer as compact JSON."""
+    script = STRUCTURED.get(request.schema_name)
+    value = script(request, schema) if script else fill(schema, _whole_text(request), request.digest)
+    return Draft(orjson.dumps(value).decode())
+
+
+def _whole_text(request: ParsedRequest) -> str:
+    return "\n".join(text_of(message) for message in request.messages)
+
+
+def _within_choice(draft: Draft, request: ParsedRequest) -> Draft:
+    """The draft, made to obey a required or named tool and the ban on parallel calls."""
+    if request.tool_choice == "required":
+        wanted = request.forced_tool
+        uses = tuple(use for use in draft.tool_uses if wanted in (None, use.name)) or (_forced(request),)
+        draft = Draft(tool_uses=uses)
+    if len(draft.tool_uses) > 1 and not request.parallel_tool_calls:
+        draft = replace(draft, tool_uses=draft.tool_uses[:1])
+    return draft
+
+
+def _forced(request: ParsedRequest) -> ToolUse:
+    """A call that the script did not think of: arguments that fit the tool's schema."""
+    name = request.forced_tool or next(iter(request.functions), "")
+    parameters = request.functions[name].get("parameters") or {"type": "object"}
+    return ToolUse.of(name, fill(parameters, request.last_text(), request.digest))

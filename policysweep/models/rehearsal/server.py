@@ -1,0 +1,313 @@
+"""The HTTP side of the rehearsal model: an OpenAI-compatible server for sweeps without a GPU.
+
+    async with RehearsalServer(RehearsalConfig(first_token=0.2)) as server:
+        ...  # point a client at server.url
+
+    POST /v1/chat/completions   chat, tools, structured output, logprobs, streaming
+    POST /tokenize              token counts of a prompt
+    GET  /v1/models  /health  /metrics
+    GET, POST /rehearsal/faults fault rates; loopback only
+
+Built on aiohttp's low-level server: a table of routes is all that it needs, and it costs half as much per
+request as an application does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+
+from policysweep.errors import InputError
+from policysweep.models.rehearsal import wire
+from policysweep.models.rehearsal.config import RehearsalConfig
+from policysweep.models.rehearsal.engine import Engine, ServedModel
+from policysweep.models.rehearsal.faults import FaultKind
+from policysweep.models.rehearsal.latency import Pace
+from policysweep.models.rehearsal.request import ApiError, parse
+
+_Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+_MAX_BODY_BYTES = 64 * 1024 * 1024
+_STOP_SECONDS = 2.0
+_JSON = "application/json"
+_EVENT_STREAM = "text/event-stream"
+_REFUSING = {FaultKind.HTTP_429: 429, FaultKind.HTTP_503: 503, FaultKind.HTTP_500: 500}
+_ADVISED_TO_RETRY = frozenset({429, 503})
+
+
+class RehearsalServer:
+    """A rehearsal model server. `start` binds, `stop` lets answers under way finish for two seconds."""
+
+    def __init__(self, config: RehearsalConfig | None = None) -> None:
+        self._config = config or RehearsalConfig()
+        self._engine = Engine(self._config)
+        self._runner: web.ServerRunner | None = None
+        self._stopping = asyncio.Event()
+        self._address = ""
+        self._routes: dict[str, dict[str, _Handler]] = {
+            "/v1/chat/completions": {"POST": self._chat},
+            "/tokenize": {"POST": self._tokenize},
+            "/v1/models": {"GET": self._models},
+            "/health": {"GET": self._health},
+            "/metrics": {"GET": self._metrics},
+            "/rehearsal/faults": {"GET": self._get_faults, "POST": self._set_faults},
+        }
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT with the port that was bound."""
+        return self._address
+
+    @property
+    def url(self) -> str:
+        """The base URL, without "/v1"."""
+        return f"http://{self._address}"
+
+    async def start(self) -> None:
+        """Bind and serve. Raises InputError when the address cannot be bound."""
+        server = web.Server(
+            self._dispatch, request_factory=_request, handler_cancellation=True, access_log=None
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=_STOP_SECONDS)
+        await self._runner.setup()
+        host, port = self._config.host_and_port()
+        try:
+            await web.TCPSite(self._runner, host, port, backlog=4096).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise InputError(
+                f"cannot listen on {self._config.listen}: {error.strerror or error}; "
+                "choose another with --listen HOST:PORT (port 0 takes a free one)"
+            ) from error
+        bound = self._runner.addresses[0][1]
+        self._address = f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        self._stopping.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def set_faults(self, rates: dict[str, float]) -> None:
+        """Replace the fault rates by kind. Raises InputError for unknown kinds."""
+        self._engine.set_faults(rates)
+
+    # ----------------------------------------------------------------- routes
+
+    async def _dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
+        methods = self._routes.get(request.path)
+        try:
+            if methods is None:
+                raise ApiError(f"There is no {request.path} here.", status=404)
+            handler = methods.get(request.method)
+            if handler is None:
+                raise ApiError(f"{request.path} does not answer {request.method}.", status=405)
+            return await handler(request)
+        except ApiError as error:
+            return _json(wire.error_body(str(error), error.status, error.param), error.status)
+        except web.HTTPRequestEntityTooLarge:
+            return _json(wire.error_body(f"The body is larger than {_MAX_BODY_BYTES} bytes.", 413), 413)
+
+    async def _models(self, request: web.BaseRequest) -> web.StreamResponse:
+        return _json(wire.models_body(list(self._engine.models), self._engine.max_model_len))
+
+    async def _health(self, request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=b"")
+
+    async def _metrics(self, request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(
+            body=self._engine.metrics.render(),
+            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
+        )
+
+    async def _tokenize(self, request: web.BaseRequest) -> web.StreamResponse:
+        return _json(orjson.dumps(self._engine.tokenize(await _object(request))))
+
+    async def _get_faults(self, request: web.BaseRequest) -> web.StreamResponse:
+        _require_loopback(request)
+        return _json(orjson.dumps(self._engine.faults.rates))
+
+    async def _set_faults(self, request: web.BaseRequest) -> web.StreamResponse:
+        _require_loopback(request)
+        try:
+            self.set_faults(await _object(request))
+        except InputError as error:
+            raise ApiError(str(error)) from error
+        return _json(orjson.dumps(self._engine.faults.rates))
+
+    # ------------------------------------------------------------------- chat
+
+    async def _chat(self, request: web.BaseRequest) -> web.StreamResponse:
+        arrived = asyncio.get_running_loop().time()
+        parsed = parse(await request.read())
+        served = self._engine.model(parsed.model)
+        fault = self._engine.faults.draw(parsed.digest)
+        if fault in _REFUSING:
+            return self._refused(_REFUSING[fault])
+        if fault is FaultKind.RESET:
+            return _reset(request)
+        if fault is FaultKind.STALL:
+            await self._stopping.wait()
+            return _reset(request)
+        completion = self._engine.complete(parsed, served, fault)
+        answer = _Answer(request, completion, served, self._engine.latency.pace(parsed.digest), arrived)
+        try:
+            await served.slots.enter()
+            try:
+                return await answer.send(fault)
+            finally:
+                served.slots.leave()
+        except (asyncio.CancelledError, ConnectionError):
+            served.metrics.aborted()
+            raise
+
+    def _refused(self, status: int) -> web.Response:
+        response = _json(wire.error_body(f"Injected fault: status {status}.", status), status)
+        if status in _ADVISED_TO_RETRY:
+            response.headers["Retry-After"] = f"{self._config.retry_after:g}"
+        return response
+
+
+class _Answer:
+    """One answer on its way to the client."""
+
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        completion: wire.Completion,
+        served: ServedModel,
+        pace: Pace,
+        arrived: float,
+    ) -> None:
+        self._request = request
+        self._completion = completion
+        self._served = served
+        self._pace = pace
+        self._arrived = arrived
+
+    async def send(self, fault: FaultKind | None) -> web.StreamResponse:
+        """Take the model's time and send, whole or in part."""
+        stream = self._completion.request.stream
+        if fault in (FaultKind.RESET_MID_BODY, FaultKind.TRUNCATED_JSON):
+            return await self._send_half(stream, fault)
+        return await (self._send_stream() if stream else self._send_whole())
+
+    async def _send_whole(self) -> web.StreamResponse:
+        written = self._completion.completion_tokens
+        await _sleep(self._pace.first_token + self._pace.per_token * (written - 1))
+        self._observe(self._pace.first_token)
+        return _json(wire.completion_body(self._completion))
+
+    async def _send_stream(self) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": _EVENT_STREAM, "Cache-Control": "no-cache"})
+        await _sleep(self._pace.first_token)
+        first_token = asyncio.get_running_loop().time() - self._arrived
+        await response.prepare(self._request)
+        for event, brought in wire.stream_events(self._completion):
+            await _sleep(self._pace.per_token * brought)
+            await response.write(event)
+        await response.write_eof()
+        self._observe(first_token)
+        return response
+
+    async def _send_half(self, stream: bool, fault: FaultKind) -> web.StreamResponse:
+        """Half of the body: as if that were all (truncated_json), or with the connection lost (reset)."""
+        events = wire.stream_events(self._completion)
+        body = b"".join(event for event, _ in events) if stream else wire.completion_body(self._completion)
+        half = body[: len(body) // 2]
+        await _sleep(self._pace.first_token)
+        kind = _EVENT_STREAM if stream else _JSON
+        if fault is FaultKind.TRUNCATED_JSON:
+            return web.Response(body=half, content_type=kind)
+        response = web.StreamResponse(headers={"Content-Type": kind})
+        response.content_length = len(body)
+        await response.prepare(self._request)
+        await response.write(half)
+        await asyncio.sleep(0)  # let the half leave before the connection goes
+        _abort(self._request)
+        return response
+
+    def _observe(self, first_token: float) -> None:
+        latency = asyncio.get_running_loop().time() - self._arrived
+        completion = self._completion
+        self._served.metrics.finished(
+            completion.draft.finish, completion.completion_tokens, min(first_token, latency), latency
+        )
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler[Any],
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_MAX_BODY_BYTES)
+
+
+def _json(body: bytes, status: int = 200) -> web.Response:
+    return web.Response(body=body, status=status, headers={"Content-Type": _JSON})
+
+
+async def _object(request: web.BaseRequest) -> dict[str, Any]:
+    try:
+        data = orjson.loads(await request.read())
+    except orjson.JSONDecodeError as error:
+        raise ApiError(f"The body is not valid JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise ApiError("The body must be a JSON object.")
+    return data
+
+
+def _require_loopback(request: web.BaseRequest) -> None:
+    """Whoever may break the server has to sit on its machine."""
+    remote = request.remote or ""
+    try:
+        local = ipaddress.ip_address(remote).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise ApiError("Faults can be set from this machine only.", status=403)
+
+
+async def _sleep(seconds: float) -> None:
+    if seconds > 0:
+        await asyncio.sleep(seconds)
+
+
+def _reset(request: web.BaseRequest) -> web.Response:
+    _abort(request)
+    return web.Response()
+
+
+def _abort(request: web.BaseRequest) -> None:
+    """Drop the connection with a TCP reset instead of an orderly end."""
+    transport = request.transport
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
