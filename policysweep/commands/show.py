@@ -18,18 +18,22 @@ from policysweep.v1 import run_pb2
 
 _STYLES = {ep.ROLE_CUSTOMER: "cyan", ep.ROLE_AGENT: "green", ep.ROLE_TOOL: "dim"}
 
+_RESULT_CHARACTERS = 240
+"""How much of a tool result is printed unless asked for all."""
+
 
 @click.command()
 @click.argument("run")
 @click.argument("unit")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as protobuf JSON.")
-def show(run: str, unit: str, as_json: bool) -> None:
+@click.option("--full", is_flag=True, help="Print tool results whole.")
+def show(run: str, unit: str, as_json: bool, full: bool) -> None:
     """Print the conversation of one unit of RUN. UNIT is the beginning of a unit id."""
     record = asyncio.run(_find(run, unit))
     if as_json:
         click.echo(json_format.MessageToJson(record, preserving_proto_field_name=True))
     else:
-        _print(record, Console())
+        _print(record, Console(), None if full else _RESULT_CHARACTERS)
 
 
 async def _find(run: str, beginning: str) -> run_pb2.UnitRecord:
@@ -44,12 +48,12 @@ async def _find(run: str, beginning: str) -> run_pb2.UnitRecord:
     raise InputError(f"the record of unit {found[0]} is damaged: see policysweep verify")
 
 
-def _print(record: run_pb2.UnitRecord, console: Console) -> None:
+def _print(record: run_pb2.UnitRecord, console: Console, limit: int | None) -> None:
     unit, episode = record.unit, record.episode
     persona = ep.AgentPersona.Name(unit.agent_persona).removeprefix("AGENT_PERSONA_")
     console.rule(Text(f"{unit.scenario_id}, {unit.agent} as {persona}, trial {unit.trial}"))
     for message in episode.messages:
-        _print_message(message, console)
+        _print_message(message, console, limit)
     console.rule()
     console.print(Text(_ending(episode)))
     if episode.HasField("resolution"):
@@ -60,13 +64,16 @@ def _print(record: run_pb2.UnitRecord, console: Console) -> None:
         console.print(Text("REHEARSAL: no real model took part.", style="bold magenta"))
 
 
-def _print_message(message: ep.Message, console: Console) -> None:
+def _print_message(message: ep.Message, console: Console, limit: int | None) -> None:
     style = _STYLES.get(message.role, "")
     name = ep.Role.Name(message.role).removeprefix("ROLE_").lower()
     if message.role == ep.ROLE_TOOL:
         status = ep.ToolStatus.Name(message.tool_status).removeprefix("TOOL_STATUS_")
         name = f"{message.tool_name} {status}"
-    console.print(Text(f"{name}: ", style=f"bold {style}") + Text(message.content, style=style))
+    content = message.content
+    if message.role == ep.ROLE_TOOL and limit is not None and len(content) > limit:
+        content = f"{content[:limit]} ... ({len(content)} characters, see --full)"
+    console.print(Text(f"{name}: ", style=f"bold {style}") + Text(content, style=style))
     for call in message.tool_calls:
         console.print(Text(f"  -> {call.name}({call.arguments_json})", style="dim"))
 
