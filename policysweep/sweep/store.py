@@ -10,6 +10,9 @@ All of it rests on one operation: `create` writes a blob only where none is. Obj
 conditional put, a directory with a staging file `NAME#1` that is linked into place: a process that dies in
 between leaves at most such a file, and no listing shows it. A blob survives the death of any process; a loss
 of power can still empty the last files of a directory, since nothing is flushed to the disk one by one.
+
+obstore is called from threads and not through its coroutines: those end in a thread of its own that may
+still want the interpreter when the process is about to end, which then aborts instead of exiting.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ import asyncio
 import itertools
 import re
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import obstore
@@ -36,14 +41,19 @@ if TYPE_CHECKING:
 
 SCHEMES = ("file", "s3", "gs", "az", "memory")
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
 _READ_BATCH = 64
 """Blobs read at once; the next batch is read while the caller works on one."""
 _LIST_BATCH = 1000
+_THREADS = ThreadPoolExecutor(32, thread_name_prefix="store")
+"""Operations in flight at once, over all stores of the process."""
+
+Args = ParamSpec("Args")
+Result = TypeVar("Result")
 
 # The client of an object store owns all retries of its requests. In mid-sweep it sits out a restart of the
 # store; at the start a person waits for the answer.
-_PATIENT: RetryConfig = {"max_retries": 10, "retry_timeout": timedelta(seconds=120)}
+_PATIENT: RetryConfig = {"max_retries": 10, "retry_timeout": timedelta(seconds=60)}
 _PROMPT: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
@@ -64,7 +74,7 @@ class ResultStore:
     def from_url(cls, url: str, *, create: bool = False, patient: bool = False) -> ResultStore:
         """The store at a URL or local path.
 
-        `create` makes a local directory that does not exist. A `patient` object store retries for two minutes
+        `create` makes a local directory that does not exist. A `patient` object store retries for a minute
         what may pass, any other for seconds. Raises InputError when the URL is none of ours or the directory
         does not exist.
         """
@@ -90,9 +100,8 @@ class ResultStore:
 
     def within(self, name: str) -> ResultStore:
         """The part of this store that lies under a folder. Nothing is created."""
-        _check_name(name)
-        root = self._root / name if self._root else None
-        return ResultStore(self._base, self._backend, root, f"{self._prefix}{name}/")
+        root = self._root / _checked(name) if self._root else None
+        return ResultStore(self._base, self._backend, root, f"{self._key(name)}/")
 
     @property
     def url(self) -> str:
@@ -104,32 +113,34 @@ class ResultStore:
 
         False may also mean our own write, when the network lost its answer and the client tried again.
         """
+        key = self._key(name)
         with storing("write", self.url, name):
             try:
-                await obstore.put_async(self._backend, self._key(name), data, mode="create")
+                await _in_thread(obstore.put, self._backend, key, data, mode="create")
             except AlreadyExistsError:
                 return False
             return True
 
     async def replace(self, name: str, data: bytes) -> None:
         """Write a blob whether there is one or not; readers see the old or the new one, never a part."""
+        key = self._key(name)
         with storing("write", self.url, name):
-            await obstore.put_async(self._backend, self._key(name), data, mode="overwrite")
+            await _in_thread(obstore.put, self._backend, key, data, mode="overwrite")
 
     async def read(self, name: str) -> bytes | None:
         """A blob; None when there is none."""
         with storing("read", self.url, name):
             try:
-                found = await obstore.get_async(self._backend, self._key(name))
+                return await _in_thread(self._get, name)
             except FileNotFoundError:
                 return None
-            return bytes(await found.bytes_async())
 
     async def exists(self, name: str) -> bool:
         """Whether there is a blob of this name."""
+        key = self._key(name)
         with storing("read", self.url, name):
             try:
-                await obstore.head_async(self._backend, self._key(name))
+                await _in_thread(obstore.head, self._backend, key)
             except FileNotFoundError:
                 return False
             return True
@@ -140,14 +151,15 @@ class ResultStore:
         Names that others put there can be any text: match them, never use them as they are.
         """
         with storing("list", self.url):
-            async for batch in obstore.list(self._backend, self._prefix or None, chunk_size=_LIST_BATCH):
+            batches = obstore.list(self._backend, self._prefix or None, chunk_size=_LIST_BATCH)
+            while batch := await _in_thread(next, batches, None):
                 for entry in batch:
                     yield entry["path"][len(self._prefix) :]
 
     async def folders(self) -> list[str]:
         """Names of the folders directly below, sorted; only such that `within` accepts."""
         with storing("list", self.url):
-            found = await obstore.list_with_delimiter_async(self._backend, self._prefix or None)
+            found = await _in_thread(obstore.list_with_delimiter, self._backend, self._prefix or None)
         names = (prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
         return sorted(name for name in names if _NAME.fullmatch(name))
 
@@ -176,7 +188,7 @@ class ResultStore:
             kept_second = await self.create(probe, b"second")
         finally:
             with storing("delete", self.url, probe):
-                await obstore.delete_async(self._backend, self._key(probe))
+                await _in_thread(obstore.delete, self._backend, self._key(probe))
         if kept_second:
             raise StoreError(
                 f"{self.url} does not honour create-if-absent, so a record could be written twice: "
@@ -184,28 +196,26 @@ class ResultStore:
             )
 
     def _key(self, name: str) -> str:
-        for part in name.split("/"):
-            _check_name(part)
-        return f"{self._prefix}{name}"
+        return self._prefix + _checked(name)
 
-    async def _read_batch(self, names: Sequence[str]) -> list[bytes]:
+    def _get(self, name: str) -> bytes:
+        return bytes(obstore.get(self._backend, self._key(name)).bytes())
+
+    async def _read_batch(self, names: Sequence[str]) -> Sequence[bytes]:
         if self._root:
-            return await asyncio.to_thread(self._read_files, self._root, names)
-        return await asyncio.gather(*(self._read_blob(name) for name in names))
+            return await _in_thread(self._read_blobs, names)
+        return await asyncio.gather(*(_in_thread(self._read_blob, name) for name in names))
 
-    async def _read_blob(self, name: str) -> bytes:
+    def _read_blobs(self, names: Sequence[str]) -> Sequence[bytes]:
+        return [self._read_blob(name) for name in names]
+
+    def _read_blob(self, name: str) -> bytes:
         with storing("read", self.url, name):
-            found = await obstore.get_async(self._backend, self._key(name))
-            return bytes(await found.bytes_async())
+            return (self._root / _checked(name)).read_bytes() if self._root else self._get(name)
 
-    def _read_files(self, root: Path, names: Sequence[str]) -> list[bytes]:
-        blobs = []
-        for name in names:
-            for part in name.split("/"):
-                _check_name(part)
-            with storing("read", self.url, name):
-                blobs.append((root / name).read_bytes())
-        return blobs
+
+async def _in_thread(call: Callable[Args, Result], *args: Args.args, **kwargs: Args.kwargs) -> Result:
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, partial(call, *args, **kwargs))
 
 
 def _check_url(url: str, scheme: str) -> None:
@@ -224,6 +234,7 @@ def _written(schemes: Sequence[str]) -> str:
     return ", ".join(f"{scheme}://" for scheme in schemes)
 
 
-def _check_name(part: str) -> None:
-    if not _NAME.fullmatch(part):
-        raise ValueError(f"{part!r} is not a name of ours")
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not a name of ours")
+    return name
