@@ -231,7 +231,6 @@ class TestProcess:
     @pytest.mark.parametrize(
         ("flags", "said"),
         [
-            (["--model-url", "http://h"], "--model is missing"),
             (["--model-url", "nowhere", "--model", "m"], "model URL 'nowhere' is not one"),
             (["--model-url", "http://h", "--model", "m", "--listen", "256.0.0.1:1"], "listen on 256.0.0.1:1"),
         ],
