@@ -1,24 +1,24 @@
-"""`python -m services.judge`: serve JudgeService. Every method of it answers UNIMPLEMENTED."""
+"""`python -m services.judge`: serve JudgeService."""
 
 from __future__ import annotations
 
-from policysweep.config import ServiceConfig, load_config
-from policysweep.rpc.server import Service, run_main, run_service
+from policysweep.config import load_config
+from policysweep.models.openai_api import OpenAIChatModel
+from policysweep.rpc.server import run_main, run_service
 from policysweep.telemetry import configure_logging
-from policysweep.v1 import judge_pb2, judge_pb2_grpc
-
-_NAME = judge_pb2.DESCRIPTOR.services_by_name["JudgeService"].full_name
+from services.judge.config import JudgeConfig
+from services.judge.rubric_files import RubricLibrary
+from services.judge.service import Judge, judge_service
 
 
 async def _main() -> None:
-    config = load_config(ServiceConfig, "judge")
+    config = load_config(JudgeConfig, "judge")
     configure_logging(config.log_level)
-    # The generated base class answers every method with UNIMPLEMENTED.
-    servicer = judge_pb2_grpc.JudgeServiceServicer()  # type: ignore[abstract]  # see above
-    service = Service(
-        _NAME, lambda server: judge_pb2_grpc.add_JudgeServiceServicer_to_server(servicer, server)
-    )
-    await run_service(config, "judge", [service])
+    rubrics = RubricLibrary.read(config.rubrics)
+    async with OpenAIChatModel(
+        base_url=config.model_url, model=config.model, api_key=config.api_key()
+    ) as model:
+        await run_service(config, "judge", [judge_service(Judge(config, model, rubrics))])
 
 
 if __name__ == "__main__":
