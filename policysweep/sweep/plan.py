@@ -80,13 +80,6 @@ def plan_units(manifest: run_pb2.RunManifest, scenarios: Sequence[ScenarioKey]) 
                     )
 
 
-def count_units(manifest: run_pb2.RunManifest) -> int:
-    """How many units a run has, all shards together."""
-    swept = manifest.persona_assignment == run_pb2.PERSONA_ASSIGNMENT_SWEPT
-    personas = len(PERSONAS) if swept else 1
-    return manifest.trials * manifest.dataset.scenarios * personas * len(manifest.agents)
-
-
 def unit_id(
     dataset_digest: str, scenario_id: str, agent: str, persona: ep.AgentPersona.ValueType, trial: int
 ) -> str:

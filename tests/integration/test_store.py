@@ -323,3 +323,40 @@ async def test_preparing_a_run_makes_the_directory_and_nothing_in_it(tmp_path: P
     ledger = await prepare_run(str(tmp_path / "a" / "b"), "quickstart")
     assert ledger.url == str(tmp_path / "a" / "b" / "quickstart")
     assert os.listdir(tmp_path / "a" / "b") == []
+
+
+RACER = """
+    import asyncio, sys
+    from policysweep.sweep.store import ResultStore
+
+    async def main():
+        store = ResultStore.from_url(sys.argv[1])
+        print(flush=True)
+        sys.stdin.readline()
+        names = [f"episodes/{n}" for n in range(300)]
+        written = await asyncio.gather(*(store.create(name, sys.argv[2].encode()) for name in names))
+        print(*(int(each) for each in written))
+
+    asyncio.run(main())
+"""
+
+
+def test_processes_that_write_the_same_units_share_them(tmp_path: Path) -> None:
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(RACER), str(tmp_path), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(3)
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline()
+    said = [racer.stdin.write("go\n") and racer.stdin.flush() for racer in racers if racer.stdin]
+    assert len(said) == 3
+    won = [[int(each) for each in racer.communicate(timeout=60)[0].split()] for racer in racers]
+    for number, winners in enumerate(zip(*won, strict=True)):
+        assert sum(winners) == 1
+        assert (tmp_path / "episodes" / str(number)).read_text() == str(winners.index(1))

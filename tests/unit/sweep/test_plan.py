@@ -16,7 +16,6 @@ from policysweep.sweep.plan import (
     PERSONAS,
     ScenarioKey,
     Shard,
-    count_units,
     in_shard,
     parse_shard,
     plan_units,
@@ -103,11 +102,17 @@ def test_fixed_and_swept_assignments() -> None:
     assert len({unit.seed for unit in swept}) == len(GRID)
 
 
-@pytest.mark.parametrize("assignment", [1, 2, 3])
-def test_every_unit_once_and_as_many_as_counted(assignment: run_pb2.PersonaAssignment.ValueType) -> None:
-    planned = manifest(assignment, trials=2)
-    units = list(plan_units(planned, GRID))
-    assert len({unit.unit_id for unit in units}) == len(units) == count_units(planned)
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        (run_pb2.PERSONA_ASSIGNMENT_FIXED, 1600),
+        (run_pb2.PERSONA_ASSIGNMENT_BALANCED, 1600),
+        (run_pb2.PERSONA_ASSIGNMENT_SWEPT, 8000),
+    ],
+)
+def test_every_unit_once(assignment: run_pb2.PersonaAssignment.ValueType, expected: int) -> None:
+    units = list(plan_units(manifest(assignment, trials=2), GRID))
+    assert len({unit.unit_id for unit in units}) == len(units) == expected
 
 
 def test_seeds_fit_31_bits_and_follow_the_seed_of_the_sweep() -> None:
