@@ -308,6 +308,7 @@ class TestStatelessness:
         answer(target, asked(customer(f"It is about {canary}."), *looked_up(note), episode_id="other"))
         response = answer(target, asked(customer("Hello, I want to return something."), episode_id="this"))
         assert canary not in str(response)
+        assert ORDER_ID not in str(response), "of an earlier test"
 
     def test_concurrent_calls(self, target: Target) -> None:
         requests = [asked(*self.longer[: 1 + index % 2 * 2], episode_id=f"c-{index}") for index in range(32)]
