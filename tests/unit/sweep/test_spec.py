@@ -8,8 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from policysweep.errors import InputError
+from policysweep.models.rehearsal.dispositions import DISPOSITIONS
 from policysweep.sweep import spec as spec_module
-from policysweep.sweep.spec import SweepSpec, load_spec
+from policysweep.sweep.spec import CustomerSpec, SweepSpec, load_spec
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, simulator_pb2
 
@@ -243,3 +244,10 @@ def test_every_field_is_documented() -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_the_examples_are_valid(path: Path) -> None:
     assert load_spec(path).name == path.stem
+
+
+def test_the_quickstart_names_four_models_that_the_rehearsal_server_has() -> None:
+    models = [agent.model for agent in load_spec(EXAMPLES / "quickstart.yaml").agents]
+    assert len(models) == 4
+    assert set(models) <= set(DISPOSITIONS)
+    assert CustomerSpec.model_fields["model"].default in DISPOSITIONS
