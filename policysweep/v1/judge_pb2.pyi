@@ -157,6 +157,7 @@ class Panel(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     TITLE_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    WEIGHTED_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Unique in the rubric, for example "dialogue"."""
     title: _builtins.str
@@ -165,16 +166,19 @@ class Panel(_message.Message):
     """SHA-256 over what the panel asks: its part of the rubric, the shared rules and the prompt templates,
     hex. It does not depend on the model, which JudgeInfo describes, nor on the other panels.
     """
+    weighted: _builtins.bool
+    """Whether its scores are weighted by token probabilities where the model server tells them."""
     def __init__(
         self,
         *,
         key: _builtins.str = ...,
         title: _builtins.str = ...,
         digest: _builtins.str = ...,
+        weighted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "key", b"key", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "key", b"key", "title", b"title", "weighted", b"weighted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -824,13 +828,13 @@ class JudgeInfo(_message.Message):
     prompt_digest: _builtins.str
     """SHA-256 over the prompt templates, hex."""
     logprobs: _builtins.bool
-    """Whether scores are weighted by token probabilities."""
+    """Whether the model server tells token probabilities, and they are used for the panels that want them."""
     rehearsal: _builtins.bool
     """Whether the model is the rehearsal model."""
     version: _builtins.str
     """Version of the implementation."""
     samples: _builtins.int
-    """Samples per panel when token probabilities are not used."""
+    """Samples per panel whose scores are not weighted."""
     parse_attempts: _builtins.int
     """Answers asked for per sample until one can be used, the first included."""
     @_builtins.property

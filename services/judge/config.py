@@ -23,15 +23,13 @@ class JudgeConfig(ServiceConfig, ModelEndpoint):
     )
     use_logprobs: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="Weight scores by token probabilities: auto asks the model server once whether it tells "
-        "them.",
+        description="Weight the scores of the panels that want it by token probabilities; auto asks the model "
+        "server once whether it tells them.",
     )
     top_logprobs: int = Field(
-        8, ge=5, le=20, description="Alternatives asked for at each token when probabilities are used."
+        5, ge=5, le=20, description="Alternatives asked for at each token of a weighted answer."
     )
-    samples: int = Field(
-        1, ge=1, le=100, description="Answers per panel when token probabilities are not used."
-    )
+    samples: int = Field(1, ge=1, le=100, description="Answers per panel whose scores are not weighted.")
     parse_attempts: int = Field(
         2,
         ge=1,

@@ -39,9 +39,9 @@ async def judge_panels(
     interrogator: Interrogator, case: Case, panels: Sequence[Panel]
 ) -> judge_pb2.JudgeEpisodeResponse:
     """Verdicts and failures of `panels`, in their order. Raises the first panel's error when all failed."""
-    weighted = await interrogator.uses_logprobs(case.timeout())
+    logprobs = any(panel.weighted for panel in panels) and await interrogator.uses_logprobs(case.timeout())
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_attempt(interrogator, case, panel, weighted)) for panel in panels]
+        tasks = [group.create_task(_attempt(interrogator, case, panel, logprobs)) for panel in panels]
     response = judge_pb2.JudgeEpisodeResponse()
     errors: list[PolicysweepError] = []
     for panel, task in zip(panels, tasks, strict=True):
@@ -57,11 +57,11 @@ async def judge_panels(
 
 
 async def _attempt(
-    interrogator: Interrogator, case: Case, panel: Panel, weighted: bool
+    interrogator: Interrogator, case: Case, panel: Panel, logprobs: bool
 ) -> judge_pb2.PanelVerdict | PolicysweepError:
     """The verdict, or the error as a value: one panel's failure is not to end the others."""
     try:
-        return await _judge(interrogator, case, panel, weighted)
+        return await _judge(interrogator, case, panel, panel.weighted and logprobs)
     except PolicysweepError as error:
         return error
 
@@ -96,7 +96,7 @@ def _question(case: Case, sheet: ScoreSheet) -> Question[Answer]:
             case.rubric, case.scenario.policy, case.text, ask + addition
         ),
         again=prompt.again,
-        schema=ResponseSchema(f"judge_{sheet.panel.key}", sheet.schema()),
+        schema=ResponseSchema("judge_panel", sheet.schema()),
         seed=case.seed,
         # The same for all panels of the episode: they share most of their prompt.
         session_id=f"{case.episode.episode_id}-judge",

@@ -84,13 +84,16 @@ class Metric(_Part):
 
 
 class Panel(_Part):
-    """One panel. `outcome`: it also names the outcome; `goals`: it also judges the customer's goals."""
+    """One panel. `outcome`: it also names the outcome; `goals`: it also judges the customer's goals; `weighted`:
+    its scores are weighted by token probabilities where the model server tells them.
+    """
 
     key: Key
     title: Text
     instruction: Text
     outcome: bool = False
     goals: bool = False
+    weighted: bool = False
     metrics: tuple[Metric, ...] = ()
 
     @model_validator(mode="after")
@@ -175,7 +178,12 @@ class Rubric(_Part):
             digest=self.digest,
             dimensions=[judge_pb2.Dimension(key=each.key, title=each.title) for each in self.dimensions],
             panels=[
-                judge_pb2.Panel(key=each.key, title=each.title, digest=self.panel_digest(each, prompts))
+                judge_pb2.Panel(
+                    key=each.key,
+                    title=each.title,
+                    digest=self.panel_digest(each, prompts),
+                    weighted=each.weighted,
+                )
                 for each in self.panels
             ],
             metrics=[_metric_message(panel, metric) for panel in self.panels for metric in panel.metrics],
