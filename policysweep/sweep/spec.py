@@ -85,7 +85,7 @@ class DatasetSpec(_Part):
     source: str = Field(
         default="builtin",
         min_length=1,
-        description="`builtin`, a path, or the hub name of the public data set. "
+        description="`builtin`, a path, or `hub:OWNER/NAME`. "
         "A relative path is looked for beside the sweep file first.",
     )
     worlds: str | None = Field(
@@ -328,6 +328,6 @@ def load_spec(path: Path) -> SweepSpec:
 
 
 def _beside(sweep_file: Path, written: str) -> str:
-    """A path relative to the sweep file's folder, if there is something; else as written, say a hub name."""
+    """A path relative to the sweep file's folder, if there is something; else as written."""
     candidate = sweep_file.parent / written
     return str(candidate) if candidate.exists() else written

@@ -207,7 +207,7 @@ def test_paths_are_found_beside_the_sweep_file(tmp_path: Path) -> None:
         str(tmp_path / "data"),
         str(tmp_path / "worlds.jsonl"),
     )
-    assert load(tmp_path, SMALL + "dataset: owner/name").dataset.source == "owner/name"
+    assert load(tmp_path, SMALL + "dataset: hub:owner/name").dataset.source == "hub:owner/name"
 
 
 def test_names_every_key_that_is_not_set(tmp_path: Path) -> None:
