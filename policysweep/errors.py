@@ -15,6 +15,8 @@
     │   │   ├── AgentTimeout
     │   │   └── AgentUnimplemented
     │   ├── ServiceUnavailable     between driver and simulator or judge
+    │   ├── ServiceTimeout
+    │   ├── ServiceContractError   a simulator or judge that breaks the contract
     │   └── StoreError             between driver and store
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
@@ -151,6 +153,14 @@ class ServiceTimeout(InfrastructureError):
 
     code = grpc.StatusCode.DEADLINE_EXCEEDED
     reason = "SERVICE_TIMEOUT"
+
+
+class ServiceContractError(InfrastructureError):
+    """A simulator or judge that breaks the contract, for example with a record of another unit."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+    reason = "SERVICE_CONTRACT"
+    retryable = False
 
 
 class StoreError(InfrastructureError):

@@ -53,7 +53,7 @@ def customer_view(persona: scenario_pb2.Persona, brief: scenario_pb2.CustomerBri
 
 
 def _persona(persona: scenario_pb2.Persona) -> str:
-    traits = ", ".join(f"{trait} {score}" for trait, score in persona.personality.items())
+    traits = ", ".join(f"{trait} {persona.personality[trait]}" for trait in sorted(persona.personality))
     facts = {
         "Id": persona.persona_id,
         "Age": persona.age_range,

@@ -5,6 +5,7 @@
     inputs/worlds.jsonl
     episodes/<unit id>.binpb       one UnitRecord per unit; a unit is done when it is there
     failures/<unit id>.json        attempts that led to no record; history once there is a record
+    report.json                    the last report; derived, and replaced each time
 
 Records are binary protobuf (docs/adr/0001), the rest is for people: protobuf JSON with the contract's names.
 """

@@ -15,10 +15,11 @@ import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from policysweep import telemetry
-from policysweep.errors import PolicysweepError, ServiceUnavailable
+from policysweep.errors import PolicysweepError, ServiceContractError
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
 from policysweep.sweep.backlog import Attempt, Backlog
+from policysweep.sweep.records import record_problems
 from policysweep.v1 import (
     episode_pb2,
     run_pb2,
@@ -133,7 +134,7 @@ class Runner:
         unit = attempt.unit
         tally = self._progress.agents[unit.agent]
         try:
-            episode = await self._least_busy().run_episode(self._request(unit), self._settings.unit_seconds)
+            record = await self._play(attempt)
         except PolicysweepError as error:
             attempt.failures.append(_failed_attempt(error))
             if backlog.failed(attempt, error):
@@ -145,11 +146,18 @@ class Runner:
             self._on_event(f"unit {unit.unit_id} of {unit.agent} failed: {error}")
             await self._sink.write_failure(run_pb2.UnitFailure(unit=unit, attempts=attempt.failures))
             return
-        record = run_pb2.UnitRecord(
-            unit=unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
-        )
         await self._keep(record, tally)
         backlog.succeeded(attempt)
+
+    async def _play(self, attempt: Attempt) -> run_pb2.UnitRecord:
+        request = self._request(attempt.unit)
+        episode = await self._least_busy().run_episode(request, self._settings.unit_seconds)
+        record = run_pb2.UnitRecord(
+            unit=attempt.unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
+        )
+        if problems := record_problems(record):
+            raise ServiceContractError(f"the simulator's episode is refused: {'; '.join(problems)}")
+        return record
 
     async def _keep(self, record: run_pb2.UnitRecord, tally: Tally) -> None:
         if not await self._sink.write_record(record):
@@ -203,7 +211,7 @@ class _Simulator:
             raise status.error_from(error, status.SERVICE, self._target) from error
         finally:
             self.in_flight -= 1
-        raise ServiceUnavailable(f"simulator at {self._target} ended an episode without a result")
+        raise ServiceContractError(f"simulator at {self._target} ended an episode without a result")
 
 
 def _failed_attempt(error: PolicysweepError) -> run_pb2.FailedAttempt:

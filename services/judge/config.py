@@ -23,8 +23,8 @@ class JudgeConfig(ServiceConfig, ModelEndpoint):
     )
     use_logprobs: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="Weight the scores of the panels that want it by token probabilities; auto asks the model "
-        "server once whether it tells them.",
+        description="Weight the scores of the panels that want it by token probabilities; auto asks the "
+        "model server once whether it tells them.",
     )
     top_logprobs: int = Field(
         5, ge=5, le=20, description="Alternatives asked for at each token of a weighted answer."

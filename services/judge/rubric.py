@@ -84,8 +84,8 @@ class Metric(_Part):
 
 
 class Panel(_Part):
-    """One panel. `outcome`: it also names the outcome; `goals`: it also judges the customer's goals; `weighted`:
-    its scores are weighted by token probabilities where the model server tells them.
+    """One panel. `outcome`: it also names the outcome. `goals`: it also judges the customer's goals.
+    `weighted`: its scores are weighted by token probabilities where the model server tells them.
     """
 
     key: Key

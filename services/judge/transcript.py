@@ -15,7 +15,7 @@ LAYOUT = 1
 MESSAGE_CHARACTERS = 8_000
 """Characters of one message, or of one call's arguments, that the judge sees."""
 
-RESULT_CHARACTERS = 1_500
+RESULT_CHARACTERS = 2_000
 """Characters of one tool result that the judge sees. Long ones are lists, and policy texts, which it has."""
 
 _ANSWERED = "answered"
@@ -54,8 +54,8 @@ def _turn(index: int, message: ep.Message) -> Iterator[str]:
             yield f"[{index}] CUSTOMER"
             yield quoted(message.content, MESSAGE_CHARACTERS)
         case ep.ROLE_AGENT:
-            yield f"[{index}] AGENT"
             if message.content or not message.tool_calls:
+                yield f"[{index}] AGENT"
                 yield quoted(message.content, MESSAGE_CHARACTERS)
             for call in message.tool_calls:
                 yield f"[{index}] AGENT calls a tool"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,7 @@ READS += [
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def planted(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """A data set with a canary in every private field, and the canaries by field."""
     folder = tmp_path / "data"
     subprocess.run(

@@ -1,7 +1,7 @@
 """From the facts of a task to its order world: ids, dates, totals, rates and risk follow, and always agree.
 
-Any facts that fit their schema make a sound world. Where a model's figures collide (a gift card worth more
-than the order), the narrower figure wins.
+Any facts that fit their schema make a sound world. Where they collide, the narrower wins: a gift card pays
+no more than the order costs, promotions take off half of it at most, what never arrived was never opened.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def derive_world(facts: Facts, task_id: str, case: str) -> Json:
         "inspection_truth": [
             {
                 "item_id": f"I-{ids.code}-{number}",
-                "condition": item.condition,
+                "condition": item.condition if item.delivery == "delivered" else "unopened",
                 "notes": item.inspection_notes,
                 "accessories_missing": list(item.accessories_missing),
             }
@@ -256,16 +256,15 @@ def _cents(dollars: float) -> int:
 
 
 def _promotions(facts: Facts, ids: Ids) -> tuple[list[Json], int]:
-    """The promotions, none of which takes off more than is left, and the cents that are left to pay."""
-    left = sum(item.quantity * _cents(item.unit_price) for item in facts.items) + _cents(
-        facts.shipping_charge
-    )
-    promotions = []
+    """The promotions, which together take off half at most, and the cents that are left to pay."""
+    items = sum(item.quantity * _cents(item.unit_price) for item in facts.items)
+    full = items + _cents(facts.shipping_charge)
+    most, promotions = full // 2, []
     for number, promotion in enumerate(facts.promotions, start=1):
-        off = min(_cents(promotion.amount), left)
-        left -= off
+        off = min(_cents(promotion.amount), most)
+        most -= off
         promotions.append(_promotion(promotion, f"PR-{ids.code}-{number}", off, facts, ids))
-    return promotions, left
+    return promotions, full - full // 2 + most
 
 
 def _promotion(promotion: Promotion, promo_id: str, off: int, facts: Facts, ids: Ids) -> Json:

@@ -1,8 +1,9 @@
 """The rehearsal model: an OpenAI-compatible server without weights.
 
-It plays agents, customers and other roles by script, so that a team can rehearse a sweep, size a cluster and
-test its alerts before it spends GPU hours. Equal requests get equal answers, and every answer is marked: its
-`system_fingerprint` starts with `policysweep-rehearsal-` and /v1/models says owned_by `policysweep-rehearsal`.
+It plays agents, customers and other roles by script, so that a team can rehearse a sweep, size a cluster
+and test its alerts before it spends GPU hours. Equal requests get equal answers, and every answer is marked:
+its `system_fingerprint` starts with `policysweep-rehearsal-`, and /v1/models says owned_by
+`policysweep-rehearsal`.
 
     request.py  ->  roles.py -> a script (returns/, customer/, structured.py, chat.py)  ->  draft.py
                                                                                               |

@@ -8,9 +8,11 @@ from policysweep.models.rehearsal.plausible import Prompt
 from policysweep.models.rehearsal.request import ParsedRequest
 
 _FRAMES = (
-    "You wrote about {0}. I am the rehearsal model: I have no weights, so this reply only shows that the way to me works.",
+    "You wrote about {0}. I am the rehearsal model: I have no weights, so this reply only shows that the "
+    "way to me works.",
     "Noted: {0}. This is the rehearsal model speaking, which answers by script and not by thought.",
-    "Thank you for your message about {0}. A real model would say more here; the rehearsal model stops at this.",
+    "Thank you for your message about {0}. A real model would say more here; the rehearsal model stops "
+    "at this.",
 )
 
 

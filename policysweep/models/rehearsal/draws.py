@@ -29,6 +29,12 @@ def fraction(*parts: object) -> float:
     return number(*parts) / _RANGE
 
 
+def fractions(count: int, *parts: object) -> list[float]:
+    """`count` numbers in [0, 1), at most 8, from one hash."""
+    digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=8 * count).digest()
+    return [int.from_bytes(digest[at : at + 8], "big") / _RANGE for at in range(0, 8 * count, 8)]
+
+
 def choose(options: Sequence[T], *parts: object) -> T:
     """One of the options, which must not be empty."""
     return options[number(*parts) % len(options)]

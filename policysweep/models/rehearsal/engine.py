@@ -50,7 +50,10 @@ class Engine:
         return served
 
     def complete(self, request: ParsedRequest, served: ServedModel, fault: FaultKind | None) -> Completion:
-        """Answer a request; a fault of the model spoils the answer. Raises ApiError (400) when it is too long."""
+        """Answer a request; a fault of the model spoils the answer.
+
+        Raises ApiError (400) when prompt and answer do not fit into the context.
+        """
         pieces = list(tokens.prompt_pieces(request.messages, request.tools))
         self._check_length(tokens.total(pieces), request.max_tokens)
         prompt = served.cache.measure(pieces)

@@ -1,4 +1,4 @@
-"""How long an answer takes, without a GPU: a first-token time, a time per token, and a bounded number at once."""
+"""How long an answer takes: a first-token time, a time per token, and a bounded number at a time."""
 
 from __future__ import annotations
 

@@ -14,8 +14,10 @@ from policysweep.models.rehearsal import draws
 
 _TOKEN = re.compile(r"\d|[^\W\d_]{1,6}|\s+|.", re.DOTALL)
 _SCALE = "12345"
-_FILLERS = (" the", " a", ",", ".", " and", " of", " to", " in", "\n", " is", '"', " that", " for", " it", "}",
-            " on", " with", ":", " as", " or")  # fmt: skip
+_FILLERS = (
+    " the", " a", ",", ".", " and", " of", " to", " in", "\n", " is", '"', " that", " for", " it", "}", " on",
+    " with", ":", " as", " or",
+)  # fmt: skip
 
 
 def split(text: str) -> list[str]:

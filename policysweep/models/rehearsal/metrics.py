@@ -1,4 +1,4 @@
-"""Prometheus metrics under the names and labels that vLLM uses, so that dashboards and alerts can be rehearsed.
+"""Prometheus metrics under vLLM's names and labels, so that dashboards and alerts can be rehearsed.
 
 Names: vLLM's production metrics (V1 engine). Buckets are vLLM's too. Every series carries `model_name` and
 `engine`; `vllm:request_success_total` also `finished_reason`.

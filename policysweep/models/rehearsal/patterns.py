@@ -1,7 +1,7 @@
 """A text that matches a regular expression of the kind that JSON schemas carry.
 
-Understood: literals, ., classes, \\d \\w \\s, groups, alternatives, the quantifiers ? * + {m} {m,n}, and anchors
-at the ends. Anything that looks around or back is refused.
+Understood: literals, ., classes, \\d \\w \\s, groups, alternatives, the quantifiers ? * + {m} {m,n}, and
+anchors at the ends. Anything that looks around or back is refused.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
@@ -51,7 +52,8 @@ class Prompt:
 
     def sentence(self, *key: object) -> str:
         """A sentence that cites three words."""
-        cited = [self.word(*key, position) for position in range(3)]
+        start, words = draws.number("sentence", *key), self._words
+        cited = [words[(start + position * (1 + len(words) // 3)) % len(words)] for position in range(3)]
         return draws.choose(_SENTENCES, *key).format(*cited)
 
     def title(self, *key: object) -> str:
@@ -87,9 +89,7 @@ _FORMATS: Mapping[str | None, Callable[[int], str]] = {
     "time": lambda draw: f"{draw % 24:02d}:{draw // 32 % 60:02d}:00Z",
     "email": lambda draw: f"customer{draw % 1000}@mail.example",
     "uri": lambda draw: f"https://shop.example/{draw % 100000}",
-    "uuid": lambda draw: (
-        f"{draw % 2**32:08x}-{draw % 2**16:04x}-4{draw % 2**12:03x}-8{draw % 2**12:03x}-{draw % 2**48:012x}"
-    ),
+    "uuid": lambda draw: str(uuid.UUID(int=draw | draw << 64, version=4)),
 }
 
 _BY_NAME: Mapping[tuple[str, ...], Callable[[Prompt, tuple[object, ...]], str]] = {

@@ -117,18 +117,20 @@ class RehearsalServer:
     # ----------------------------------------------------------------- routes
 
     async def _dispatch(self, request: web.BaseRequest) -> web.StreamResponse:
-        methods = self._routes.get(request.path)
         try:
-            if methods is None:
-                raise ApiError(f"There is no {request.path} here.", status=404)
-            handler = methods.get(request.method)
-            if handler is None:
-                raise ApiError(f"{request.path} does not answer {request.method}.", status=405)
-            return await handler(request)
+            return await self._handler(request)(request)
         except ApiError as error:
             return _json(wire.error_body(str(error), error.status, error.param), error.status)
         except web.HTTPRequestEntityTooLarge:
             return _json(wire.error_body(f"The body is larger than {_MAX_BODY_BYTES} bytes.", 413), 413)
+
+    def _handler(self, request: web.BaseRequest) -> _Handler:
+        methods = self._routes.get(request.path)
+        if methods is None:
+            raise ApiError(f"There is no {request.path} here.", status=404)
+        if request.method not in methods:
+            raise ApiError(f"{request.path} does not answer {request.method}.", status=405)
+        return methods[request.method]
 
     async def _models(self, request: web.BaseRequest) -> web.StreamResponse:
         return _json(wire.models_body(list(self._engine.models), self._engine.max_model_len))
@@ -260,7 +262,7 @@ class _Answer:
 def _request(
     message: RawRequestMessage,
     payload: StreamReader,
-    protocol: RequestHandler[Any],
+    protocol: RequestHandler,
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:

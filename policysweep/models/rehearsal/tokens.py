@@ -2,9 +2,9 @@
 
 There is no tokenizer: one token is four characters, rounded up piece by piece. A prompt is the tools first,
 then the messages, as a chat template renders them; it is cut into pieces, one for each message, and messages
-longer than 1,024 characters into pieces of 1,024. The cache remembers chains of pieces, least recently used
-ones go first, exactly as a prefix cache remembers chains of blocks: a piece is a hit when all pieces before it
-were hits too. The last piece always counts as computed, because a server has to compute at least one token.
+longer than 1,024 characters into pieces of 1,024. The cache remembers chains of pieces as a prefix cache
+remembers chains of blocks: a piece is a hit when all pieces before it were hits too, and the least recently
+used go first. The last piece always counts as computed: a server has to compute at least one token.
 """
 
 from __future__ import annotations

@@ -35,9 +35,10 @@ TaskRule = Callable[[Json, Foundation], Iterator[Finding]]
 
 
 def check_task(file: Json, base: Foundation, malformed: set[str]) -> Iterator[Finding]:
-    """All rules whose members are well formed."""
+    """All rules whose members are there and well formed."""
+    sound = file.keys() - malformed
     for rule, members in _RULES:
-        if malformed.isdisjoint(members):
+        if sound.issuperset(members):
             yield from rule(file, base)
 
 

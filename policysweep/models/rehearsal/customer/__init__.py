@@ -1,1 +1,1 @@
-"""The customer's script: a persona with a brief that answers, bargains, accepts, objects and sometimes leaves."""
+"""The customer's script: a persona with a brief that answers, bargains, and sometimes leaves."""

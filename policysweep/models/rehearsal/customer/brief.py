@@ -15,7 +15,7 @@ from functools import lru_cache
 from policysweep.models.rehearsal.customer.voice import contracted, first_person
 
 _BRIEFS_KEPT = 1024
-_TEXTS_KEPT = 8192
+_TEXTS_KEPT = 4096
 
 _SECTION = re.compile(r"^## (.+?)\s*$", re.MULTILINE)
 _FIELD = re.compile(r"^\s*[-*]?\s*([A-Za-z][A-Za-z -]*?)\s*:\s*(.+?)\s*$", re.MULTILINE)
@@ -24,31 +24,40 @@ _ORDER = re.compile(r"\bORD(?:ER)?-[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
 _INFORMAL = frozenset({"casual", "intimate"})
 
 _TOPICS = {
-    "use": r"us(?:e|ed|ing|age)|wor[en]|wear|slept|tried|try|ran|runs?|played|printed|cooked|rode|flown|flew|walks?"
-    r"|hike|trip|worked|evenings?|nights?|weeks?|times|hours?|lessons?|built|assembled|installed|hung|stood|loaded"
+    "use": r"us(?:e|ed|ing|age)|wor[en]|wear|slept|tried|try|ran|runs?|played|printed|cooked|rode|flown"
+    r"|flew|walks?"
+    r"|hike|trip|worked|evenings?|nights?|weeks?|times|hours?|lessons?|built|assembled|installed|hung"
+    r"|stood|loaded"
     r"|lay|often|how long|redeemed|activated|painted|carried|meal|outdoors",
-    "damage": r"damag\w*|scratch\w*|stain\w*|marks?|torn|tear|bent|dent\w*|crack\w*|scuff\w*|dull|smell\w*|spot"
-    r"|condition|snapped|broke\w*|stripped|pulled|trace|chip\w*|holes?|state|wrong with|faint|ring|crash\w*|fell|fall"
+    "damage": r"damag\w*|scratch\w*|stain\w*|marks?|torn|tear|bent|dent\w*|crack\w*|scuff\w*|dull"
+    r"|smell\w*|spot"
+    r"|condition|snapped|broke\w*|stripped|pulled|trace|chip\w*|holes?|state|wrong with|faint|ring"
+    r"|crash\w*|fell|fall"
     r"|worn down|trimmed|cut",
-    "complete": r"missing|lost|gone|found|thrown|trash|recycl\w*|packag\w*|cartons?|parts?|accessor\w*|complete"
+    "complete": r"missing|lost|gone|found|thrown|trash|recycl\w*|packag\w*|cartons?|parts?|accessor\w*"
+    r"|complete"
     r"|everything (?:there|that came)|included|guard|tags?|box|pouch|keys?|bag|bottle|finished|spent|left",
     "opened": r"open(?:ed)?|seal(?:ed|s)?|unopened|unpacked|unwrapped|wrapped|sleeve|box",
     "when": r"when|dates?|since|notic\w+|saw|seen|first day|january \d+|december \d+|day|morning|evening",
     "cause": r"how did|happen\w*|because|why|reason|cause|explain|fell|drop\w*|gust|accident",
-    "contact": r"contact\w*|earlier|before|seller|maker|manufacturer|regist\w+|accounts?|app|offer\w*|message|phone",
+    "contact": r"contact\w*|earlier|before|seller|maker|manufacturer|regist\w+|accounts?|app|offer\w*"
+    r"|message|phone",
     "cleaning": r"wash\w*|clean\w*|wiped|dishwasher|dried",
 }  # fmt: skip
 _TOPIC_PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _TOPICS.items()}
 
 _PREFERENCE = re.compile(
-    r"\bwould (?:give up|accept|take|rather|prefer|pay|settle|keep|be (?:content|pleased|welcome|acceptable|swallowed)"
-    r"|let|suit|do\b|actually)|\bconsiders?\b.*\bfair|acceptable|good enough|would do\b|could live with|fine if",
+    r"\bwould (?:give up|accept|take|rather|prefer|pay|settle|keep|be (?:content|pleased|welcome"
+    r"|acceptable|swallowed)"
+    r"|let|suit|do\b|actually)|\bconsiders?\b.*\bfair|acceptable|good enough|would do\b|could live with"
+    r"|fine if",
     re.IGNORECASE,
 )
 _ACCEPTABLE = {
     "gift_card": re.compile(r"store credit|gift card", re.IGNORECASE),
     "exchange": re.compile(
-        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with|that)",
+        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with"
+        r"|that)",
         re.IGNORECASE,
     ),
     "partial": re.compile(r"\$\d|deduction|less\b|give up|let .* go|charge", re.IGNORECASE),
@@ -68,7 +77,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """Who the customer is and what it knows. `agreeableness` is from 1 to 5; `key` separates customers' draws."""
+    """Who the customer is and what it knows. `agreeableness` is 1 to 5; `key` separates customers' draws."""
 
     register: str
     agreeableness: int

@@ -6,8 +6,7 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
-
-_TEXTS_KEPT = 8192
+_TEXTS_KEPT = 4096
 
 
 class Offer(StrEnum):
@@ -22,13 +21,16 @@ class Offer(StrEnum):
 
 
 _PROPOSES = re.compile(
-    r"\b(?:i|we) (?:can|could|would|will|am able to|are able to|'ll|'d)\b[^.?!]{0,30}\b(?:offer|refund|propose|exchange"
-    r"|replace|credit|arrange|approve|hand|pass|process)|\b(?:i|we) (?:propose|suggest|offer)\b|my (?:proposal|offer)"
+    r"\b(?:i|we) (?:can|could|would|will|am able to|are able to|'ll|'d)\b[^.?!]{0,30}\b(?:offer|refund"
+    r"|propose|exchange"
+    r"|replace|credit|arrange|approve|hand|pass|process)|\b(?:i|we) (?:propose|suggest|offer)\b"
+    r"|my (?:proposal|offer)"
     r"|here is what|go ahead|shall i|proceed (?:with|on)|do you (?:agree|accept)|\bescalat|the answer is no",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
-    r"\b(?:cannot|can't|unable to|not able to|won't be able to|have to decline|must decline|decline to|not eligible"
+    r"\b(?:cannot|can't|unable to|not able to|won't be able to|have to decline|must decline|decline to"
+    r"|not eligible"
     r"|no refund|deny|denied|the answer is no)\b",
     re.IGNORECASE,
 )

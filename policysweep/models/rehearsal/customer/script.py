@@ -97,7 +97,7 @@ def _look_up(request: ParsedRequest, brief: Brief, scene: _Scene) -> ToolUse | N
 
 def _answer(brief: Brief, scene: _Scene, voice: Voice) -> str:
     parts: list[str] = []
-    if brief.order_id and _ASKS_ORDER.search(scene.heard) and brief.order_id not in scene.own_words:
+    if brief.order_id and _ASKS_ORDER.search(scene.heard):
         parts.append(voice.order_number(brief.order_id))
     questions = _QUESTION.findall(scene.heard)
     asked = topics_of(" ".join(questions) or scene.heard)

@@ -33,7 +33,7 @@ _NOT_VERBS = frozenset(
 
 
 def first_person(sentence: str, name: str = "") -> str:
-    """The sentence as the customer would say it; `name` is the customer's name, as briefs sometimes use it."""
+    """The sentence as the customer would say it; `name` is the customer's, as briefs sometimes use it."""
     for known in {name, name.split(" ")[0]} - {""}:
         sentence = sentence.replace(known, "the customer")
     sentence = _POSSESSIVE.sub("my", sentence)

@@ -32,15 +32,18 @@ _OPENERS: Mapping[str, tuple[str, ...]] = {
         "Well, since you ask so kindly, I'll tell you just as it was.",
         "Goodness, yes, I ought to have said so at once.",
     ),
-}  # fmt: skip
+}
 
 _CLOSERS: Mapping[str, tuple[str, ...]] = {
     "frozen": ("Your further determination is awaited.", "It is trusted that this suffices for the file."),
     "formal": ("I look forward to your assessment.", "Please let me know how you wish to proceed."),
     "consultative": ("How does that look to you?", "Tell me what you make of that."),
     "casual": ("so what happens now?", "does that help? keen to get this sorted"),
-    "intimate": ("I do hope that helps, and thank you for being so patient with me.", "You'll know best what to do with that, won't you?"),
-}  # fmt: skip
+    "intimate": (
+        "I do hope that helps, and thank you for being so patient with me.",
+        "You'll know best what to do with that, won't you?",
+    ),
+}
 
 _ORDER: Mapping[str, str] = {
     "frozen": "The order in question bears the number {0}.",
@@ -105,7 +108,8 @@ _ACCEPTANCES: Mapping[str, tuple[str, ...]] = {
 }
 
 _GRUDGING: Mapping[str, str] = {
-    "frozen": "The decision is noted with regret and accepted under the circumstances; the file may be closed.",
+    "frozen": "The decision is noted with regret and accepted under the circumstances; the file may be "
+    "closed.",
     "formal": "I do not share your reading, but I accept the decision. Please go ahead and close the matter.",
     "consultative": "I see it differently, but I understand the reasoning, so all right, I accept it.",
     "casual": "not thrilled, but ok, I'll accept it. thanks for at least explaining",

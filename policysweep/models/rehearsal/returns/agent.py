@@ -14,6 +14,7 @@ or a declaration without the write that it needs.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from policysweep.models.rehearsal import draws
@@ -30,7 +31,7 @@ from policysweep.models.rehearsal.returns import acting, texts
 from policysweep.models.rehearsal.returns.case_file import ORDER_TOOL, CaseFile, read_case
 from policysweep.models.rehearsal.returns.deciding import STOCK_TOOL, Deliberation
 from policysweep.models.rehearsal.returns.judgement import Decision, Judge, is_worse, priced
-from policysweep.models.rehearsal.returns.order import read_order
+from policysweep.models.rehearsal.returns.order import Order
 from policysweep.models.rehearsal.returns.statements import accepts, wants_person
 from policysweep.models.rehearsal.returns.wording import Speech, persona_of, resolution
 
@@ -52,7 +53,7 @@ def returns_agent(request: ParsedRequest) -> Draft:
     disposition = DISPOSITIONS[request.model]
     if case.order is None:
         return _find_order(request, case, disposition)
-    return _Handling(request, case, disposition).next()
+    return _Handling(request, case, case.order).next()
 
 
 def _find_order(request: ParsedRequest, case: CaseFile, disposition: Disposition) -> Draft:
@@ -65,7 +66,11 @@ def _find_order(request: ParsedRequest, case: CaseFile, disposition: Disposition
     if case.asked_number < _MOST_ASKED:
         speech = Speech(persona_of(request.system_text()), (case.opening, case.asked_number))
         return Draft(speech.ask_number())
-    return Draft(tool_uses=(ToolUse.of(DECLARE, texts.ORDER_UNKNOWN),))
+    return _declaration(request.functions, texts.ORDER_UNKNOWN)
+
+
+def _declaration(functions: Mapping[str, Json], declared: Mapping[str, object]) -> Draft:
+    return Draft(tool_uses=(acting.use(functions, DECLARE, declared),))
 
 
 def _knows_current(request: ParsedRequest) -> bool:
@@ -78,27 +83,26 @@ def _knows_current(request: ParsedRequest) -> bool:
 class _Handling:
     """One step of a case whose order is known."""
 
-    def __init__(self, request: ParsedRequest, case: CaseFile, disposition: Disposition) -> None:
-        assert case.order is not None  # the caller looked
+    def __init__(self, request: ParsedRequest, case: CaseFile, order: Order) -> None:
         self._functions = request.functions
         self._case = case
-        self._disposition = disposition
-        self._order = read_order(case.order, case.order_number)
+        self._order = order
         persona = persona_of(request.system_text())
-        judge = Judge(disposition, request.model, persona, case.opening, request.trial)
-        self._matter = Deliberation(judge, case, self._order)
+        judge = Judge(request.model, persona, case.opening, request.trial)
+        self._disposition = judge.disposition
+        self._matter = Deliberation(judge, case, order)
         self._speech = Speech(persona, (request.model, case.opening, case.proposals))
-        self._slip = _slip_of(disposition, request.model, case.opening)
+        self._slip = _slip_of(judge)
 
     def next(self) -> Draft:
         """The next message or calls."""
         case = self._case
         if not self._order.lines:
-            return Draft(tool_uses=(ToolUse.of(DECLARE, texts.ORDER_UNKNOWN),))
+            return _declaration(self._functions, texts.ORDER_UNKNOWN)
         if not case.clarified:
             return self._prepare()
         if case.replies and _GIVES_UP.search(case.replies[-1]):
-            return Draft(tool_uses=(ToolUse.of(DECLARE, texts.GAVE_UP),))
+            return _declaration(self._functions, texts.GAVE_UP)
         if case.questions:
             return self._after_failed_check()
         if case.answers and not case.revised:
@@ -217,13 +221,10 @@ class _Handling:
         return product[1] if product else ""
 
     def _declare(self, decision: Decision) -> Draft:
-        declared = resolution(self._order, decision, self._new_item(decision))
-        return Draft(tool_uses=(ToolUse.of(DECLARE, declared),))
+        return _declaration(self._functions, resolution(self._order, decision, self._new_item(decision)))
 
 
-def _slip_of(disposition: Disposition, model: str, opening: str) -> str:
+def _slip_of(judge: Judge) -> str:
     """The blunder of this case: invented, repeated, unwritten; "" in most cases."""
-    chance = draws.fraction("slip", model, opening)
-    if chance >= disposition.slips:
-        return ""
-    return ("invented", "repeated", "unwritten")[int(3 * chance / disposition.slips)]
+    chance, rate = draws.fraction("slip", judge.model, judge.opening), judge.disposition.slips
+    return ("invented", "repeated", "unwritten")[int(3 * chance / rate)] if chance < rate else ""

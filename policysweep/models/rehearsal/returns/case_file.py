@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from policysweep.models.rehearsal.request import Json, text_of
+from policysweep.models.rehearsal.returns.order import Order, read_order
 
 ORDER_TOOL = "get_order_details"
-_DONE = ("ok", "already_called")
+_ORDERS_KEPT = 1024
+_MOST_ORDER_ERRORS = 2
 WRITE_TOOLS = frozenset({"process_return", "process_exchange", "issue_refund"})
 
 _ORDER_NUMBER = re.compile(r"\bORD(?:ER)?-[A-Z0-9]+(?:-[A-Z0-9]+)*\b", re.IGNORECASE)
@@ -48,7 +51,7 @@ class CaseFile:
 
     opening: str = ""
     order_number: str = ""
-    order: Json | None = None
+    order: Order | None = None
     order_errors: int = 0
     asked_number: int = 0
     called: list[tuple[str, str]] = field(default_factory=list)
@@ -75,12 +78,13 @@ class CaseFile:
 
     def executed(self, name: str) -> Json | None:
         """The result of the write that went through; None when none did."""
-        done = (write.content for write in self.writes if write.name == name and write.status in _DONE)
+        done = (write.content for write in self.writes if write.name == name and write.status == "ok")
         return next(done, None)
 
     def refusals(self, name: str) -> int:
-        """How often a write was refused."""
-        return sum(write.name == name and write.status == "error" for write in self.writes)
+        """How often a write was refused, repeated refusals included."""
+        refused = ("error", "already_called")
+        return sum(write.name == name and write.status in refused for write in self.writes)
 
 
 def read_case(messages: list[Json]) -> CaseFile:
@@ -154,12 +158,20 @@ def _receive(case: CaseFile, name: str, text: str) -> None:
 def _receive_order(case: CaseFile, text: str) -> None:
     if case.order is not None:
         return
-    content = _object(text)
-    if Result(ORDER_TOOL, content).status == "error" or not content:
+    case.order = order_of(text)
+    if case.order is None:
         case.order_errors += 1
-        case.order_number = ""
-    else:
-        case.order = content
+        if case.order_errors >= _MOST_ORDER_ERRORS:
+            case.order_number = ""
+
+
+@lru_cache(maxsize=_ORDERS_KEPT)
+def order_of(text: str) -> Order | None:
+    """The order in a get_order_details result, read once per text; None when it shows no order."""
+    content = _object(text)
+    if not content or Result(ORDER_TOOL, content).status != "ok":
+        return None
+    return read_order(content)
 
 
 def _object(text: str) -> dict[str, Any]:

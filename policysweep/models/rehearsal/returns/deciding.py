@@ -8,7 +8,7 @@ from policysweep.models.rehearsal import draws
 from policysweep.models.rehearsal.dispositions import ESCALATE, EXCHANGE, FULL, PARTIAL
 from policysweep.models.rehearsal.returns import acting
 from policysweep.models.rehearsal.returns.case_file import CaseFile
-from policysweep.models.rehearsal.returns.judgement import Decision, Judge, conceded, priced
+from policysweep.models.rehearsal.returns.judgement import Decision, Judge, conceded, decide, priced
 from policysweep.models.rehearsal.returns.order import Order
 from policysweep.models.rehearsal.returns.statements import FAULTS, read_statements, worse
 
@@ -52,12 +52,12 @@ class Deliberation:
         case = self.case
         frequency = case.result(FREQUENCY_TOOL)
         percent = frequency.get("recommended_deduction_percentage")
-        stated = read_statements(case.statements + (case.answers if answered else []), self.order.lines)
-        decision = self.judge.decide(
+        decision = decide(
+            self.judge,
             self.order,
-            stated,
-            abuse=str(frequency.get("abuse_risk_level", "LOW")),
-            deduction=int(percent) if isinstance(percent, int | float) else 0,
+            tuple(case.statements + (case.answers if answered else [])),
+            str(frequency.get("abuse_risk_level", "LOW")),
+            int(percent) if isinstance(percent, int | float) else 0,
         )
         return self._feasible(decision)
 

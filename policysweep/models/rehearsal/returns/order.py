@@ -50,9 +50,9 @@ class Line:
         return bool(self.tags & _EXCLUDED_TAGS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """An order. `latest_delivery` is None when no delivery is known."""
+    """An order. Equal only to itself: each text is read once, and judgements are remembered by order."""
 
     order_id: str
     customer_id: str
@@ -78,22 +78,20 @@ class Order:
         return in_season and self.today <= _HOLIDAY_END
 
 
-def read_order(content: Json, order_number: str) -> Order:
+def read_order(content: Json) -> Order:
     """Read a get_order_details result."""
     parcels = _parcels(content)
     today = _date(content.get("today")) or max(
         (at for at, _ in parcels.values() if at), default=date(2026, 1, 1)
     )
-    payment = content.get("payment") if isinstance(content.get("payment"), dict) else {}
-    gift = content.get("gift") if isinstance(content.get("gift"), dict) else {}
-    address = content.get("ship_to") if isinstance(content.get("ship_to"), dict) else {}
+    payment, gift, address = (_part(content, name) for name in ("payment", "gift", "ship_to"))
     promotions = [entry for entry in content.get("promotions") or () if isinstance(entry, dict)]
     items = [
         entry for entry in content.get("items") or () if isinstance(entry, dict) and entry.get("item_id")
     ]
     shares = _shares(items, promotions)
     return Order(
-        order_id=str(content.get("order_id") or order_number),
+        order_id=str(content.get("order_id", "")),
         customer_id=str(content.get("customer_id", "")),
         today=today,
         placed=_date(content.get("placed_at")),
@@ -123,7 +121,7 @@ def _parcels(content: Json) -> dict[str, tuple[date | None, int]]:
 def _line(entry: Json, parcels: dict[str, tuple[date | None, int]], shares: dict[str, float]) -> Line:
     item_id = str(entry["item_id"])
     delivered, late_by = parcels.get(item_id, (_date(entry.get("delivery_date")), 0))
-    seller = entry.get("seller") if isinstance(entry.get("seller"), dict) else {}
+    seller = _part(entry, "seller")
     category = str(entry.get("category", ""))
     listed = entry.get("return_window_days_on_listing") or entry.get("window_days_on_listing")
     usual = WINDOWS.get(category.lower().partition(",")[0].split(" ")[0], _DEFAULT_WINDOW)
@@ -158,6 +156,11 @@ def _shares(items: list[Json], promotions: list[Json]) -> dict[str, float]:
         for item in covered:
             shares[item] -= abs(_amount(promotion.get("amount"))) * prices[item] / total
     return {item: max(0.0, share) for item, share in shares.items()}
+
+
+def _part(content: Json, name: str) -> Json:
+    part = content.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 def _amount(value: object) -> float:

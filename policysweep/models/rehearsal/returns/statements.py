@@ -13,74 +13,77 @@ from functools import lru_cache
 
 from policysweep.models.rehearsal.returns.order import Line
 
-_TEXTS_KEPT = 8192
+_TEXTS_KEPT = 4096
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _WORD = re.compile(r"[a-z][a-z']*")
 
 CONDITIONS = ("unopened", "opened_unused", "opened_used", "defective", "damaged_in_shipping", "wrong_item")
 """The conditions of an item, from the best to the worst."""
-WEAR = CONDITIONS[:3]
 FAULTS = frozenset(CONDITIONS[3:])
 
 _WORDS: Mapping[str, str] = {
     word: condition
     for condition, words in {
         "unopened": "sealed unopened unused wrapped carton wrapping sleeve",
-        "opened_unused": "opened open unboxed unpacked unrolled unwrapped unfolded tried tried-on switched tag tags",
-        "opened_used": "used worn wore slept cooked printed played washed rode hike hiked flown flew built assembled "
-        "installed hung bolted nailed screwed painted trimmed cut scratch scratches scratched stain stains stained scuff "
-        "scuffed smell smells smelled torn redeemed loaded spent finished dishwasher trip dinner walks meal evenings "
-        "commutes session sessions lessons groceries erected raised put dismantled dents stripped dull wear drilled",
-        "defective": "defect defective faulty stalls stall stalling drips drip dripping leaks leak malfunctions "
-        "overheats crash",
+        "opened_unused": "opened open unboxed unpacked unrolled unwrapped unfolded tried switched tag tags",
+        "opened_used": """
+            used worn wore wear slept cooked printed played washed rode hike hiked flown flew built
+            assembled installed hung bolted nailed screwed painted trimmed cut scratch scratches scratched
+            stain stains stained scuff scuffed smell smells smelled torn redeemed loaded spent finished
+            dishwasher trip dinner walks meal evenings commutes session sessions lessons groceries erected
+            raised dismantled dents stripped dull drilled
+        """,
+        "defective": """
+            defect defective faulty stall stalls stalling drip drips dripping leak leaks malfunctions
+            overheats
+        """,
     }.items()
     for word in words.split()
 }
 _PHRASES: Sequence[tuple[str, str]] = tuple(
     (phrase, condition)
     for condition, phrases in {
+        "opened_used": ("put together", "put up"),
         "defective": (
-            "stopped working", "stops working", "does not work", "doesn't work", "does not turn", "does not pair",
-            "doesn't pair", "does not hold", "doesn't hold", "won't turn", "won't start", "brown mark", "shuts off",
+            "stopped working", "stops working", "does not work", "doesn't work", "does not turn",
+            "does not pair", "doesn't pair", "does not hold", "doesn't hold", "won't turn", "won't start",
+            "brown mark", "shuts off",
         ),
         "wrong_item": (
             "wrong item", "wrong size", "wrong one", "wrong magnification", "wrong grade", "wrong model",
-            "wrong product", "not the one i", "not the size", "differs from", "student grade", "not what i ordered",
+            "wrong product", "not the one i", "not the size", "differs from", "student grade",
+            "not what i ordered",
         ),
-        "damaged_in_shipping": ("damaged in transit", "damaged in shipping", "damaged on the way", "damage from shipping"),
+        "damaged_in_shipping": (
+            "damaged in transit", "damaged in shipping", "damaged on the way", "damage from shipping",
+        ),
     }.items()
     for phrase in phrases
 )  # fmt: skip
-_BROKEN = frozenset("damaged broken cracked crushed dented dent knocked chipped".split())
-_ON_THE_WAY = frozenset("arrived delivered delivery crew carrier".split())
-_NOT = frozenset("not never nothing no none neither without hardly".split())
+_BROKEN = frozenset(["damaged", "broken", "cracked", "crushed", "dented", "dent", "knocked", "chipped"])
+_ON_THE_WAY = frozenset(["arrived", "delivered", "delivery", "crew", "carrier"])
+_NOT = frozenset(["not", "never", "nothing", "no", "none", "neither", "without", "hardly"])
 _NEGATION_REACH = 3
 
-_KEEPS = ("keep", "stays", "staying", "retain", "hang on to")
+_KEEPS = (
+    "keep the", "keep it", "to keep", "keeping the", "stays with", "stays put", "staying put", "staying with",
+    "be kept", "be retained", "hang on to",
+)  # fmt: skip
 _EXCHANGE = ("exchang", "swap", "replacement", "in place of", "rather have the")
 _DANGER = (
-    "burn",
-    "scorch",
-    "smoke",
-    "brown mark",
-    "shock",
-    "injur",
-    "redness",
-    "became red",
-    "rash",
-    "safety",
-)
+    "burn", "scorch", "smoke", "brown mark", "shock", "injur", "redness", "became red", "rash", "safety",
+)  # fmt: skip
 
 _YES = (
     "i accept", "is accepted", "acceptable to me", "agreement is hereby given", "go ahead", "please proceed",
-    "works for me", "fine by me", "sounds fair", "seems fair", "is fair to me", "sounds good", "ok deal", "i agree",
-    "i'll accept", "accept it", "live with it", "accept the", "accepted under", "accept your",
+    "works for me", "fine by me", "sounds fair", "seems fair", "is fair to me", "sounds good", "ok deal",
+    "i agree", "i'll accept", "accept it", "live with it", "accept the", "accepted under", "accept your",
 )  # fmt: skip
 _NO = (
-    "cannot be accepted", "cannot agree", "cannot accept", "can't agree", "can't accept", "not acceptable", "objection",
-    "must object", "don't agree", "do not agree", "not okay", "doesn't sit right", "does not seem right", "unfair",
-    "reconsider", "look again", "no other way",
+    "cannot be accepted", "cannot agree", "cannot accept", "can't agree", "can't accept", "not acceptable",
+    "objection", "must object", "don't agree", "do not agree", "not okay", "doesn't sit right",
+    "does not seem right", "unfair", "reconsider", "look again", "no other way",
 )  # fmt: skip
 _PERSON = (
     "real person", "human", "colleague with", "person with authority", "can decide such", "allowed to decide",

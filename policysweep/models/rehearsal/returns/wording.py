@@ -87,7 +87,8 @@ def resolution(order: Order, decision: Decision, replacement: str) -> Json:
     trade_off = texts.TRADE_OFFS[decision.outcome]
     return {
         "resolution_type": decision.outcome,
-        "description": f"CONFLICT: {facts['grounds']} INTERPRETATION: {interpretation} TRADE-OFF: {trade_off}",
+        "description": f"CONFLICT: {facts['grounds']} INTERPRETATION: {interpretation} TRADE-OFF: "
+        f"{trade_off}",
         "conditions": list(texts.CONDITIONS.get(decision.outcome, ())),
         "customer_next_steps": list(texts.NEXT_STEPS.get(decision.outcome, texts.NEXT_STEPS[DENY])),
         "message": texts.CLOSING[decision.outcome].format_map(facts),
