@@ -32,7 +32,7 @@ def one_message(code: int, output: str, *fragments: str, exit_code: int = 2) -> 
 
 
 @pytest.fixture
-def free_port() -> Iterator[int]:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
