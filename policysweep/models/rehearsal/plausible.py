@@ -97,7 +97,7 @@ _BY_NAME: Mapping[tuple[str, ...], Callable[[Prompt, tuple[object, ...]], str]] 
      "summary", "detail", "message"): lambda prompt, key: prompt.sentence(*key),
     ("currency",): lambda prompt, key: "USD",
     ("category",): lambda prompt, key: draws.choose(_CATEGORIES, *key),
-    ("date", "delivered_at", "placed_at", "shipped_at", "since"): lambda prompt, key: _date(draws.number(*key)),
+    ("date", "_at", "since"): lambda prompt, key: _date(draws.number(*key)),
     ("email",): lambda prompt, key: _FORMATS["email"](draws.number(*key)),
     ("name", "product", "title", "label", "item"): lambda prompt, key: prompt.title(*key),
     ("_id", "identifier"): lambda prompt, key: f"ID-{draws.number(*key) % 1_000_000:06d}",

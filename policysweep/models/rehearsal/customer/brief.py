@@ -24,44 +24,55 @@ _ORDER = re.compile(r"\bORD(?:ER)?-[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
 _INFORMAL = frozenset({"casual", "intimate"})
 
 _TOPICS = {
-    "use": r"us(?:e|ed|ing|age)|wor[en]|wear|slept|tried|try|ran|runs?|played|printed|cooked|rode|flown"
-    r"|flew|walks?"
-    r"|hike|trip|worked|evenings?|nights?|weeks?|times|hours?|lessons?|built|assembled|installed|hung"
-    r"|stood|loaded"
-    r"|lay|often|how long|redeemed|activated|painted|carried|meal|outdoors",
-    "damage": r"damag\w*|scratch\w*|stain\w*|marks?|torn|tear|bent|dent\w*|crack\w*|scuff\w*|dull"
-    r"|smell\w*|spot"
-    r"|condition|snapped|broke\w*|stripped|pulled|trace|chip\w*|holes?|state|wrong with|faint|ring"
-    r"|crash\w*|fell|fall"
-    r"|worn down|trimmed|cut",
-    "complete": r"missing|lost|gone|found|thrown|trash|recycl\w*|packag\w*|cartons?|parts?|accessor\w*"
-    r"|complete"
-    r"|everything (?:there|that came)|included|guard|tags?|box|pouch|keys?|bag|bottle|finished|spent|left",
-    "opened": r"open(?:ed)?|seal(?:ed|s)?|unopened|unpacked|unwrapped|wrapped|sleeve|box",
-    "when": r"when|dates?|since|notic\w+|saw|seen|first day|january \d+|december \d+|day|morning|evening",
-    "cause": r"how did|happen\w*|because|why|reason|cause|explain|fell|drop\w*|gust|accident",
-    "contact": r"contact\w*|earlier|before|seller|maker|manufacturer|regist\w+|accounts?|app|offer\w*"
-    r"|message|phone",
-    "cleaning": r"wash\w*|clean\w*|wiped|dishwasher|dried",
-}  # fmt: skip
-_TOPIC_PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _TOPICS.items()}
+    "use": """
+        use used uses using usage worn wore wear slept tried try ran run runs played printed cooked rode flown flew
+        walk walks hike trip worked evening evenings night nights week weeks times hour hours lesson lessons built
+        assembled installed hung stood loaded lay often how_long redeemed activated painted carried meal outdoors
+    """,
+    "damage": """
+        damag* scratch* stain* mark marks torn tear bent dent* crack* scuff* dull smell* spot condition snapped
+        broke* stripped pulled trace chip* hole holes state wrong_with faint ring crash* fell fall worn_down
+        trimmed cut
+    """,
+    "complete": """
+        missing lost gone found thrown trash recycl* packag* carton cartons part parts accessor* complete
+        everything_there everything_that_came included guard tag tags box pouch key keys bag bottle finished spent
+        left
+    """,
+    "opened": "open opened seal seals sealed unopened unpacked unwrapped wrapped sleeve box",
+    "when": "when date dates since notic* saw seen first_day january december day morning evening",
+    "cause": "how_did happen* because why reason cause explain fell drop* gust accident",
+    "contact": """
+        contact* earlier before seller maker manufacturer regist* account accounts app offer* message phone
+    """,
+    "cleaning": "wash* clean* wiped dishwasher dried",
+}
+"""Words by topic; * stands for any ending, _ for a blank."""
 
+
+def _any_of(words: str) -> re.Pattern[str]:
+    alternatives = "|".join(word.replace("_", " ").replace("*", r"\w*") for word in words.split())
+    return re.compile(rf"\b(?:{alternatives})\b", re.IGNORECASE)
+
+
+_TOPIC_PATTERNS = {topic: _any_of(words) for topic, words in _TOPICS.items()}
 _PREFERENCE = re.compile(
-    r"\bwould (?:give up|accept|take|rather|prefer|pay|settle|keep|be (?:content|pleased|welcome"
-    r"|acceptable|swallowed)"
-    r"|let|suit|do\b|actually)|\bconsiders?\b.*\bfair|acceptable|good enough|would do\b|could live with"
-    r"|fine if",
+    r"\bwould (?:give up|accept|take|rather|prefer|pay|settle|keep|let|suit|do\b|actually"
+    r"|be (?:content|pleased|welcome|acceptable|swallowed))"
+    r"|\bconsiders?\b.*\bfair|acceptable|good enough|could live with|fine if",
     re.IGNORECASE,
 )
 _ACCEPTABLE = {
     "gift_card": re.compile(r"store credit|gift card", re.IGNORECASE),
     "exchange": re.compile(
-        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with"
-        r"|that)",
+        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with|that)",
         re.IGNORECASE,
     ),
     "partial": re.compile(r"\$\d|deduction|less\b|give up|let .* go|charge", re.IGNORECASE),
 }
+_WILLING = re.compile(
+    r"accept|would (?:take|do|be|give)|gives? way|warm|good enough|could live", re.IGNORECASE
+)
 _REFUSED = re.compile(
     r"\bnot\b|never|no (?:store|replacement|exchange)|refus|reject|rather than", re.IGNORECASE
 )
@@ -161,11 +172,7 @@ def _spoken(sentence: str, name: str, register: str) -> str:
 
 def _acceptable(sentences: list[str]) -> frozenset[str]:
     """The kinds of offer that the brief says it would take in the end."""
-    willing = [
-        s
-        for s in sentences
-        if re.search(r"accept|would (?:take|do|be)|gives? way|warm|good enough|would give|could live", s)
-    ]
+    willing = [sentence for sentence in sentences if _WILLING.search(sentence)]
     return frozenset(
         kind
         for kind, pattern in _ACCEPTABLE.items()

@@ -22,7 +22,7 @@ _REST = re.compile(r"\b(?:the |this )?customer\b", re.IGNORECASE)
 _SELF = re.compile(r"\b(?:himself|herself|themselves|themself)\b")
 _KNOWN_VERBS = (
     "wants|asks|keeps|thinks|hopes|fears|knows|likes|considers|worries|regards|accepts|prefers|needs|feels|expects|"
-    "believes|relies|says"
+    "believes|relies|says|has|does"
 )
 _NEXT_VERB = re.compile(rf"(\band|\bbut|\bor|,) ({_KNOWN_VERBS})\b")
 

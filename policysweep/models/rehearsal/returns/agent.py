@@ -64,7 +64,7 @@ def _find_order(request: ParsedRequest, case: CaseFile, disposition: Disposition
         wanted = {"order_id": number, "detail_type": "full", "include_tracking": False}
         return Draft(tool_uses=(acting.use(request.functions, ORDER_TOOL, wanted),))
     if case.asked_number < _MOST_ASKED:
-        speech = Speech(persona_of(request.system_text()), (case.opening, case.asked_number))
+        speech = Speech(persona_of(request.system_text()), case.opening, case.asked_number)
         return Draft(speech.ask_number())
     return _declaration(request.functions, texts.ORDER_UNKNOWN)
 
@@ -91,7 +91,7 @@ class _Handling:
         judge = Judge(request.model, persona, case.opening, request.trial)
         self._disposition = judge.disposition
         self._matter = Deliberation(judge, case, order)
-        self._speech = Speech(persona, (request.model, case.opening, case.proposals))
+        self._speech = Speech(persona, case.opening, case.spoken)
         self._slip = _slip_of(judge)
 
     def next(self) -> Draft:

@@ -54,6 +54,7 @@ class CaseFile:
     order: Order | None = None
     order_errors: int = 0
     asked_number: int = 0
+    spoken: int = 0
     called: list[tuple[str, str]] = field(default_factory=list)
     raw_results: dict[str, str] = field(default_factory=dict)
     clarified: bool = False
@@ -124,6 +125,7 @@ def _recall(case: CaseFile, message: Json, names: dict[str, str]) -> None:
         case.called.append((function["name"], function.get("arguments") or ""))
     if calls or not text_of(message):
         return
+    case.spoken += 1
     if case.order is None:
         case.asked_number += 1
     elif case.questions:

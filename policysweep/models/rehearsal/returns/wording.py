@@ -42,14 +42,15 @@ def persona_of(system_text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """One agent's way of speaking; `key` is what the choices are drawn from."""
+    """One agent's way of speaking: `key` is what the choices are drawn from, `turn` counts its messages."""
 
     persona: str
-    key: tuple[object, ...]
+    key: str
+    turn: int
 
     def ask_number(self) -> str:
         """Ask for the order number."""
-        return self._voiced(texts.OPENERS, draws.choose(texts.ASK_NUMBER, *self.key))
+        return self._voiced(texts.OPENERS, self._next(texts.ASK_NUMBER))
 
     def clarify(self, lines: Sequence[Line]) -> str:
         """Ask about the state of the items."""
@@ -57,7 +58,7 @@ class Speech:
 
     def verify(self, questions: Sequence[str]) -> str:
         """Put the system's questions."""
-        return draws.choose(texts.VERIFY, *self.key).format(questions=" ".join(filter(None, questions)))
+        return self._next(texts.VERIFY).format(questions=" ".join(filter(None, questions)))
 
     def propose(self, order: Order, decision: Decision, replacement: str, *, revised: bool) -> str:
         """Propose a decision."""
@@ -75,9 +76,12 @@ class Speech:
         return self._voiced(texts.OPENERS, texts.PROPOSALS[decision.outcome].format_map(facts))
 
     def _voiced(self, openers: Mapping[str, tuple[str, ...]], core: str) -> str:
-        opener = draws.choose(openers[self.persona], "opener", *self.key)
-        closer = draws.choose(texts.CLOSERS[self.persona], "closer", *self.key)
-        return " ".join(part for part in (opener, core, closer) if part)
+        parts = (self._next(openers[self.persona]), core, self._next(texts.CLOSERS[self.persona]))
+        return " ".join(part for part in parts if part)
+
+    def _next(self, options: Sequence[str]) -> str:
+        """Options take turns, so that no phrase comes twice in a row."""
+        return options[(draws.number(self.key) + self.turn) % len(options)]
 
 
 def resolution(order: Order, decision: Decision, replacement: str) -> Json:
