@@ -137,6 +137,14 @@ class ReturnsEnvironment:
     def _call(
         self, tools: Mapping[str, Tool], log: _CallLog, call: episode_pb2.ToolCall, statements: int
     ) -> ToolOutcome:
+        try:
+            return self._answer(tools, log, call, statements)
+        except Exception as error:
+            raise ToolFault(f"{call.name} failed: {type(error).__name__}: {error}") from error
+
+    def _answer(
+        self, tools: Mapping[str, Tool], log: _CallLog, call: episode_pb2.ToolCall, statements: int
+    ) -> ToolOutcome:
         request = self._understood(tools, call)
         if isinstance(request, ToolOutcome):
             return log.remember(call.id, (call.name, call.arguments_json), lambda: request)
@@ -195,8 +203,6 @@ class ReturnsEnvironment:
             return results.failed(ErrorKind.REFUSED, refusal.message, refusal.details)
         except NeedsVerification as reason:
             return results.needs_verification(reason)
-        except Exception as error:
-            raise ToolFault(f"{tool.name} failed: {type(error).__name__}: {error}") from error
         self._revision += 1
         self._writes.append(
             episode_pb2.ExecutedWrite(tool_name=tool.name, tool_call_id=call_id, implied_outcome=implied)

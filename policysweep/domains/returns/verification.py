@@ -125,7 +125,6 @@ class Verifier:
         if any(map(self._misstated, request)) or not self._borne_out(reason_class(reason), request):
             self._asked_at = statements
             raise NeedsVerification(_ASK, _questions(request))
-        self._asked_at = None
 
     def _misstated(self, statement: Statement) -> bool:
         if not statement.arrived:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from .support import Conversation, builtin_world, return_of, truthful_lines
+from policysweep.v1 import world_pb2
+
+from .support import Conversation, builtin_world, mixed_world, return_of, truthful_lines
 
 PARTIAL = "RETURN_REFUND_PARTIAL_BANK"
 
@@ -29,7 +31,7 @@ def test_a_partial_refund_follows_its_return() -> None:
     assert content["refund"]["items"] == {"I-000-1": 350.29, "I-000-2": 192.71}
     assert content["left_of_amount_paid"] == 60.0
     assert talk.implied() == [PARTIAL, PARTIAL]
-    assert "$60.00" in talk.own_error("issue_refund", **refund("partial", amount=60.01))
+    assert "At most $60.00" in talk.own_error("issue_refund", **refund("partial", amount=60.01))
     talk.own("issue_refund", **refund("partial", amount="60.00"))
     assert talk.implied()[-1] == "RETURN_REFUND_FULL_BANK"
     assert "nothing left" in talk.own_error("issue_refund", **refund("partial", amount=1))
@@ -105,6 +107,15 @@ def test_currency_item_and_repetition_are_checked() -> None:
     twice = [{"item_id": "I-2"}, {"item_id": "I-2"}]
     assert "appears twice" in talk.own_error("issue_refund", **refund("full", items=twice))
     assert "$19.00" in talk.own_error("issue_refund", **refund("partial"))
+
+
+def test_a_promotion_on_shipping_lowers_shipping_only() -> None:
+    world = world_pb2.OrderWorld()
+    world.CopyFrom(mixed_world())
+    world.order.promotions[0].scope = "shipping"
+    talk = Conversation(world)
+    assert talk.give_back(("I-2", 1, "defective"))["refund"]["amount"] == 20.0
+    assert talk.own("issue_refund", **refund("shipping_only"))["refund"]["amount"] == 2.5
 
 
 def test_goodwill_counts_against_the_amount_paid() -> None:
