@@ -154,7 +154,7 @@ def status(state: OrderState) -> Json:
 
 def order_status(state: OrderState) -> str:
     """One word for where the order stands."""
-    if all(state.units(item, CANCELLATION) == item.quantity for item in state.order.items):
+    if state.cases and all(state.units(i, CANCELLATION) == i.quantity for i in state.order.items):
         return "canceled"
     carried = {parcel.carrier_status for parcel in state.order.shipments}
     if carried == {DELIVERED}:
