@@ -52,16 +52,16 @@ async def make_worlds(
     except* PolicysweepError as faults:
         raise faults.exceptions[0] from None
     if failed:
-        raise InputError(_failure(failed, store))
+        raise InputError(_failure(failed, len(missing), store))
 
 
-def _failure(failed: list[Failed], store: WorldsFile) -> str:
+def _failure(failed: list[Failed], asked: int, store: WorldsFile) -> str:
     lines = [
         f"  {each.task_id}: {'; '.join(each.faults[:3])}" for each in sorted(failed, key=lambda f: f.task_id)
     ]
     return "\n".join(
         [
-            f"the model gave no valid world for {len(failed)} tasks in {ATTEMPTS} attempts each:",
+            f"the model gave no valid world for {len(failed)} of {asked} tasks in {ATTEMPTS} attempts each:",
             *lines,
             f"Worlds that it made are kept in {store.path}. Run again for the rest, or with another model.",
         ]

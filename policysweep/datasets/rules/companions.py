@@ -66,5 +66,5 @@ def _listed(
         if name not in listed:
             yield each.problem(Finding(key, f"{name!r} is not in the {part}s file"))
             continue
-        for field in differences(listed[name], each.value[part]):
+        for field in differences(part, listed[name], each.value[part]):
             yield each.problem(Finding((part, field), f"differs from {name!r} in the {part}s file"))

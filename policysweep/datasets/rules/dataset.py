@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from policysweep.datasets.files import Record
 from policysweep.datasets.problems import Finding, Problem, Rule, Severity, under
-from policysweep.datasets.rules.scenario import BIG_FIVE, SCENARIO, json_list, traits
+from policysweep.datasets.rules.scenario import (
+    BIG_FIVE,
+    PERSONA_FIELDS,
+    SCENARIO,
+    TASK_FIELDS,
+    json_list,
+    traits,
+)
 from policysweep.datasets.rules.shape import boolean, filled, record, string
 from policysweep.datasets.rules.text import leak
 from policysweep.datasets.rules.world import check_world
@@ -85,8 +92,8 @@ def relations(records: list[Record]) -> Iterator[Problem]:
         yield from map(each.problem, under(("task",), design(each.value["task"])))
     for each in {each.value["persona"]["Persona_id"]: each for each in reversed(records)}.values():
         yield from map(each.problem, under(("persona",), _persona(each.value["persona"])))
-    yield from _agreement(records, lambda value: value["task_id"], "task")
-    yield from _agreement(records, lambda value: value["persona"]["Persona_id"], "persona")
+    yield from _agreement(records, "task", lambda value: value["task_id"])
+    yield from _agreement(records, "persona", lambda value: value["persona"]["Persona_id"])
     yield from _crossing(records)
 
 
@@ -159,21 +166,21 @@ def _persona(persona: Json) -> Iterator[Finding]:
         yield Finding(("Personality Style",), f"{other} are not Big Five traits", "warning")
 
 
-def _agreement(records: list[Record], key: Any, part: str) -> Iterator[Problem]:
+def _agreement(records: list[Record], part: str, key: Callable[[Json], str]) -> Iterator[Problem]:
     """Scenarios with the same task or persona must embed the same one."""
     first: dict[str, Record] = {}
     for each in records:
         name = key(each.value)
-        before = first.setdefault(name, each)
-        differing = differences(before.value[part], each.value[part])
-        for field in differing:
-            told = f"differs from the {part} {name!r} in scenario {before.value['scenario_id']!r}"
+        before = first.setdefault(name, each).value
+        for field in differences(part, before[part], each.value[part]):
+            told = f"differs from the {part} {name!r} in scenario {before['scenario_id']!r}"
             yield each.problem(Finding((part, field), told))
 
 
-def differences(one: Json, other: Json) -> list[str]:
-    """The fields in which two records differ."""
-    return [field for field in {**one, **other} if one.get(field) != other.get(field)]
+def differences(part: str, one: Json, other: Json) -> list[str]:
+    """The known fields in which two tasks or two personas differ; `part` is "task" or "persona"."""
+    fields = TASK_FIELDS if part == "task" else PERSONA_FIELDS
+    return [field for field in fields if one[field] != other[field]]
 
 
 def _crossing(records: list[Record]) -> Iterator[Problem]:
