@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.processes import cpu_seconds, memory_mb
 from policysweep.launch import Launcher
+from policysweep.rpc.server import calm_collector
 from policysweep.sweep.backlog import Attempt, Backlog
 from policysweep.sweep.driver import Driver, load_inputs
 from policysweep.sweep.ledger import RunLedger
@@ -113,6 +114,7 @@ class _Meter:
 
 def measure(case: Case) -> Figures:
     """Run one case."""
+    calm_collector()
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_measure(case, folder))
 

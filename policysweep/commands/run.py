@@ -14,6 +14,7 @@ from rich.console import Console
 from policysweep import telemetry
 from policysweep.commands.report import print_report
 from policysweep.launch import Launcher
+from policysweep.rpc.server import calm_collector
 from policysweep.sweep.display import Display
 from policysweep.sweep.driver import Driver, Outcome, load_inputs, logs_folder
 from policysweep.sweep.ledger import RunLedger
@@ -46,6 +47,7 @@ def run(sweep: Path, store: str, shard: str, report: bool, metrics_listen: str, 
     spec = load_spec(sweep)
     spec.check_environment(os.environ)
     telemetry.serve_metrics(metrics_listen)
+    calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         raise SystemExit(runner.run(_run(spec, store, parse_shard(shard), report, Console())))
 

@@ -10,6 +10,7 @@ flight finish within the grace, and returns.
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -106,6 +107,16 @@ async def run_service(config: ServiceConfig, name: str, services: Sequence[Servi
         _log.info("draining", service=name, seconds=config.drain_seconds)
 
 
+def calm_collector() -> None:
+    """Keep the cyclic collector from walking what was imported, and from running after every few calls.
+
+    Reference counting frees nearly all that a call allocates; the collector is left with rare cycles.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def announce(service: str, address: str) -> None:
     """Tell the parent process where this service listens: one JSON line on stdout."""
     sys.stdout.buffer.write(
@@ -133,6 +144,7 @@ def _on_stdin(stop: asyncio.Event) -> None:
 
 def run_main(main: Coroutine[Any, Any, None]) -> None:
     """Run a service's main coroutine; bad input ends it with one line on stderr and exit code 2."""
+    calm_collector()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(main)
