@@ -14,6 +14,7 @@ from policysweep.models.rehearsal import draws
 
 _TOKEN = re.compile(r"\d|[^\W\d_]{1,6}|\s+|.", re.DOTALL)
 _SCALE = "12345"
+_OFF_SCALE = 0.002
 _FILLERS = (
     " the", " a", ",", ".", " and", " of", " to", " in", "\n", " is", '"', " that", " for", " it", "}", " on",
     " with", ":", " as", " or",
@@ -49,8 +50,9 @@ def _score_masses(token: str, position: int, digest: str) -> dict[str, float]:
         digit: sharpness ** abs(int(digit) - int(token)) * (tilt if digit > token else 1.0)
         for digit in _SCALE
     }
-    total = sum(weights.values()) * 1.002  # a little mass is off the scale
-    return {digit: weight / total for digit, weight in weights.items()} | _fillers(token, 0.002, 15)
+    total = sum(weights.values())
+    on_scale = {digit: weight / total * (1 - _OFF_SCALE) for digit, weight in weights.items()}
+    return on_scale | _fillers(token, _OFF_SCALE, 15)
 
 
 def _word_masses(token: str, position: int, digest: str) -> dict[str, float]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -97,7 +98,7 @@ class RehearsalServer:
         except OSError as error:
             await self._runner.cleanup()
             raise InputError(
-                f"cannot listen on {self._config.listen}: {error.strerror or error}; "
+                f"cannot listen on {self._config.listen}: {os.strerror(error.errno or 0)}; "
                 "choose another with --listen HOST:PORT (port 0 takes a free one)"
             ) from error
         bound = self._runner.addresses[0][1]

@@ -25,25 +25,27 @@ _INFORMAL = frozenset({"casual", "intimate"})
 
 _TOPICS = {
     "use": """
-        use used uses using usage worn wore wear slept tried try ran run runs played printed cooked rode flown flew
-        walk walks hike trip worked evening evenings night nights week weeks times hour hours lesson lessons built
-        assembled installed hung stood loaded lay often how_long redeemed activated painted carried meal outdoors
+        use used uses using usage worn wore wear slept tried try ran run runs played printed cooked rode
+        flown flew walk walks hike trip worked evening evenings night nights week weeks times hour hours
+        lesson lessons built assembled installed hung stood loaded lay often how_long redeemed activated
+        painted carried meal outdoors
     """,
     "damage": """
-        damag* scratch* stain* mark marks torn tear bent dent* crack* scuff* dull smell* spot condition snapped
-        broke* stripped pulled trace chip* hole holes state wrong_with faint ring crash* fell fall worn_down
-        trimmed cut
+        damag* scratch* stain* mark marks torn tear bent dent* crack* scuff* dull smell* spot condition
+        snapped broke* stripped pulled trace chip* hole holes state wrong_with faint ring crash* fell fall
+        worn_down trimmed cut
     """,
     "complete": """
         missing lost gone found thrown trash recycl* packag* carton cartons part parts accessor* complete
-        everything_there everything_that_came included guard tag tags box pouch key keys bag bottle finished spent
-        left
+        everything_there everything_that_came included guard tag tags box pouch key keys bag bottle
+        finished spent left
     """,
     "opened": "open opened seal seals sealed unopened unpacked unwrapped wrapped sleeve box",
     "when": "when date dates since notic* saw seen first_day january december day morning evening",
     "cause": "how_did happen* because why reason cause explain fell drop* gust accident",
     "contact": """
-        contact* earlier before seller maker manufacturer regist* account accounts app offer* message phone
+        contact* earlier before seller maker manufacturer regist* account accounts app offer* message
+        phone
     """,
     "cleaning": "wash* clean* wiped dishwasher dried",
 }
@@ -65,7 +67,8 @@ _PREFERENCE = re.compile(
 _ACCEPTABLE = {
     "gift_card": re.compile(r"store credit|gift card", re.IGNORECASE),
     "exchange": re.compile(
-        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)|model (?:with|that)",
+        r"replacement|exchange|another (?:color|model|size|shade)|new (?:one|shade|block)"
+        r"|model (?:with|that)",
         re.IGNORECASE,
     ),
     "partial": re.compile(r"\$\d|deduction|less\b|give up|let .* go|charge", re.IGNORECASE),
@@ -133,9 +136,8 @@ def topics_of(text: str) -> frozenset[str]:
 
 
 def _sections(text: str) -> dict[str, str]:
-    heads = list(_SECTION.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
-    return {head[1].lower(): text[head.end() : end].strip() for head, end in zip(heads, ends, strict=True)}
+    _, *parts = _SECTION.split(text)
+    return {head.lower(): body.strip() for head, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _sentences(text: str) -> list[str]:
