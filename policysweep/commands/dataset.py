@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -12,14 +11,9 @@ import click
 
 from policysweep.datasets.build import build
 from policysweep.datasets.check import check
-from policysweep.datasets.load import Dataset, load
-from policysweep.datasets.making.ask import Failed, Made
-from policysweep.datasets.making.run import CONCURRENCY, make_worlds
-from policysweep.datasets.making.store import WorldsFile
 from policysweep.datasets.problems import errors_of
 from policysweep.datasets.show import Reader, list_scenarios, show_scenario
 from policysweep.errors import InputError
-from policysweep.models.openai_api import OpenAIChatModel
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SOURCE_HELP = "SOURCE is builtin, a folder, a scenarios file, or hub:OWNER/NAME."
@@ -87,7 +81,7 @@ def build_command(source: str, output: Path, force: bool) -> None:
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 256),
-    default=CONCURRENCY,
+    default=8,
     show_default=True,
     help="Tasks asked for at a time.",
 )
@@ -95,15 +89,18 @@ def worlds_command(
     source: str, model_url: str, model: str, api_key_env: str | None, output: Path | None, concurrency: int
 ) -> None:
     """Make the order worlds that a data set lacks, once for each task; run again to go on after a stop."""
-    loaded = load(source)
-    if output is None and not loaded.missing_worlds:
-        click.echo(f"{source}: all {len(loaded.task_ids)} tasks have a world")
-        return
-    store = WorldsFile(output or loaded.made_worlds, model)
-    known = store.task_ids if output else loaded.worlds.keys()
-    missing = [task_id for task_id in loaded.task_ids if task_id not in known]
-    asyncio.run(_make_worlds(loaded, missing, (model_url, model, _key(api_key_env)), store, concurrency))
-    click.echo(f"{store.path}: {len(store.task_ids)} worlds")
+    # Only this command needs the HTTP client and pydantic, and they take half a second to import.
+    from policysweep.datasets.making.command import make_missing_worlds
+
+    make_missing_worlds(
+        source,
+        model_url=model_url,
+        model=model,
+        api_key=_key(api_key_env),
+        output=output,
+        concurrency=concurrency,
+        tell=click.echo,
+    )
 
 
 def _key(variable: str | None) -> str | None:
@@ -113,23 +110,3 @@ def _key(variable: str | None) -> str | None:
     if not key:
         raise InputError(f"--api-key-env names {variable}, which is not set in the environment")
     return key
-
-
-async def _make_worlds(
-    loaded: Dataset,
-    missing: list[str],
-    server: tuple[str, str, str | None],
-    store: WorldsFile,
-    concurrency: int,
-) -> None:
-    url, name, key = server
-    async with OpenAIChatModel(base_url=url, model=name, api_key=key) as model:
-        await make_worlds(loaded, missing, model, store, concurrency=concurrency, progress=_tell)
-
-
-def _tell(result: Made | Failed) -> None:
-    if isinstance(result, Failed):
-        click.echo(f"{result.task_id}: no valid answer", err=True)
-    else:
-        mark = " by the rehearsal model" if result.rehearsal else ""
-        click.echo(f"{result.task_id}: made{mark}, attempt {result.attempts}")

@@ -83,8 +83,15 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text. Raises ValueError: beside what JSON forbids, for a key that occurs twice."""
+    """The value of a JSON text.
+
+    Raises ValueError: beside what JSON forbids, for a key that occurs twice and for nesting without end.
+    """
     value = orjson.loads(text)
+    try:
+        orjson.dumps(value)
+    except TypeError as fault:  # it reads deeper than it writes
+        raise ValueError("nested too deeply") from fault
     json.loads(text, object_pairs_hook=_unique)
     return value
 

@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from policysweep.datasets.files import Record
 from policysweep.errors import InputError
 
@@ -36,7 +38,16 @@ def read_table(source: str, config: str) -> list[Record]:
     """
     name, revision = parse_name(source)
     rows = _load(name, config, revision)
-    return [Record(f"{source}/{config}", number, dict(row)) for number, row in enumerate(rows, start=1)]
+    file = f"{source}/{config}"
+    return [Record(file, number, _plain(row, file, number)) for number, row in enumerate(rows, start=1)]
+
+
+def _plain(row: Any, file: str, number: int) -> Any:
+    """The row as JSON, like one that was read from a file."""
+    try:
+        return orjson.loads(orjson.dumps(row))
+    except TypeError as fault:
+        raise InputError(f"{file}:{number}: is not JSON: {fault}") from fault
 
 
 def _load(name: str, config: str, revision: str | None) -> Any:

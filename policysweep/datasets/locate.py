@@ -18,7 +18,18 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 def line_index(text: str) -> dict[FieldPath, int]:
     """The line, from 1, of every member and element of a JSON text; a member stands where its key does."""
     index: dict[FieldPath, int] = {}
-    _walk(_tokens(text), (), index)
+    path: list[str | int | None] = []  # where we are in each open container; None before a key
+    for token, line in _tokens(text):
+        if token in "}]":
+            path.pop()
+        elif token == ",":
+            path[-1] = path[-1] + 1 if isinstance(path[-1], int) else None
+        elif token != ":":
+            if path and path[-1] is None:
+                path[-1] = json.loads(token)
+            index.setdefault(tuple(step for step in path if step is not None), line)
+            if token in "{[":
+                path.append(None if token == "{" else 0)
     return index
 
 
@@ -35,38 +46,3 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         line += text.count("\n", seen, match.start())
         seen = match.start()
         yield match.group(), line
-
-
-def _walk(tokens: Iterator[tuple[str, int]], path: FieldPath, index: dict[FieldPath, int]) -> str:
-    """Index one value; returns its first token, so that a caller can tell an empty container's end."""
-    first, line = next(tokens)
-    index.setdefault(path, line)
-    if first == "{":
-        _walk_object(tokens, path, index)
-    elif first == "[":
-        _walk_array(tokens, path, index)
-    return first
-
-
-def _walk_object(tokens: Iterator[tuple[str, int]], path: FieldPath, index: dict[FieldPath, int]) -> None:
-    for key, line in tokens:
-        if key == "}":
-            return
-        if key == ",":
-            continue
-        member = (*path, json.loads(key))
-        index[member] = line
-        next(tokens)  # the colon
-        _walk(tokens, member, index)
-
-
-def _walk_array(tokens: Iterator[tuple[str, int]], path: FieldPath, index: dict[FieldPath, int]) -> None:
-    position = 0
-    while True:
-        element = (*path, position)
-        if _walk(tokens, element, index) == "]":
-            del index[element]
-            return
-        position += 1
-        if next(tokens)[0] == "]":
-            return

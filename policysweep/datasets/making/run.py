@@ -11,9 +11,7 @@ from policysweep.datasets.making.store import WorldsFile
 from policysweep.errors import InputError, PolicysweepError
 from policysweep.models.chat import ChatModel
 
-CONCURRENCY = 8
-
-Progress = Callable[[Made | Failed], None]
+Progress = Callable[[Made | Failed], object]
 
 
 async def make_worlds(
@@ -22,7 +20,7 @@ async def make_worlds(
     model: ChatModel,
     store: WorldsFile,
     *,
-    concurrency: int = CONCURRENCY,
+    concurrency: int,
     progress: Progress = lambda _: None,
 ) -> None:
     """Make the worlds of the tasks in `missing` and keep each in `store` as soon as it is made.

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from policysweep.commands import dataset as command
 from policysweep.datasets.load import load
+from policysweep.datasets.making import command as making
 from policysweep.errors import InputError
 from policysweep.models.chat import ChatReply, ChatRequest
 from policysweep.models.rehearsal.structured import fill
@@ -110,7 +111,7 @@ class Stub:
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> type[Stub]:
     Stub.made.clear()
-    monkeypatch.setattr(command, "OpenAIChatModel", Stub)
+    monkeypatch.setattr(making, "OpenAIChatModel", Stub)
     return Stub
 
 

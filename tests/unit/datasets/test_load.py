@@ -252,6 +252,8 @@ def test_a_broken_scenario_is_refused(
         ('{"scenario_id": "a", "scenario_id": "b"}', "the key 'scenario_id' occurs twice"),
         ('{"scenario_id": "\\ud800"}', "not JSON: "),
         ('{"scenario_id": NaN}', "not JSON: "),
+        ('{"remark": ' + "[" * 300 + "]" * 300 + "}", "nested too deeply"),
+        ('{"remark": ' + "[" * 5000 + "]" * 5000 + "}", "not JSON: "),
     ],
 )
 def test_a_broken_line_is_refused(scenarios: list[Any], write: Write, line: str, told: str) -> None:
@@ -339,6 +341,14 @@ def test_the_hub_is_read_by_name_and_revision(
     assert asked == [("owner/set", "scenarios", "train", "v1.0.0")]
     assert isinstance(dataset.scenarios[0], scenario_pb2.Scenario)
     assert dataset.made_worlds.parent == tmp_path / "policysweep" / "owner--set.worlds"
+
+
+def test_a_hub_row_that_is_no_json_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = types.ModuleType("datasets")
+    hub.load_dataset = lambda *_, **__: [{"when": object()}]  # type: ignore[attr-defined]  # a stand-in
+    monkeypatch.setitem(sys.modules, "datasets", hub)
+    with pytest.raises(InputError, match="hub:owner/set/scenarios:1: is not JSON"):
+        load("hub:owner/set")
 
 
 def test_what_the_hub_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

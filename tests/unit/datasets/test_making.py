@@ -206,10 +206,9 @@ def dataset(scenarios: list[Any], write: Write) -> Dataset:
     return load(str(write(scenarios)))
 
 
-async def make(dataset: Dataset, model: FakeModel, tasks: Sequence[str] = (), **options: Any) -> WorldsFile:
+async def make(dataset: Dataset, model: FakeModel, tasks: Sequence[str] = (), concurrency: int = 8) -> None:
     store = WorldsFile(dataset.made_worlds, "the-model")
-    await make_worlds(dataset, list(tasks or dataset.missing_worlds), model, store, **options)
-    return store
+    await make_worlds(dataset, list(tasks or dataset.missing_worlds), model, store, concurrency=concurrency)
 
 
 async def test_worlds_are_made_once_for_each_task_and_found_again(dataset: Dataset) -> None:
