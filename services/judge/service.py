@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
 from policysweep import __version__
-from policysweep.errors import InputError
+from policysweep.errors import InputError, ModelServerRejected
+from policysweep.models.chat import ChatModel
 from policysweep.models.observed import ObservedModel
-from policysweep.models.openai_api import OpenAIChatModel
+from policysweep.models.openai_api import ModelDescription
 from policysweep.rpc.deadlines import budget
 from policysweep.rpc.server import Service
 from policysweep.v1 import agent_pb2, judge_pb2, judge_pb2_grpc, scenario_pb2
@@ -26,10 +27,18 @@ _Context = grpc.aio.ServicerContext[Any, Any]
 _PROMPT_DIGEST = hashlib.sha256(f"{prompt.PROMPT_DIGEST}{prompt.GOALS_DIGEST}".encode()).hexdigest()
 
 
+class ServedModel(ChatModel, Protocol):
+    """A chat model that can say how it is served."""
+
+    async def describe(self, timeout_seconds: float) -> ModelDescription:
+        """What the server says about the model. Raises ModelServerError when it does not serve it."""
+        ...
+
+
 class Judge(judge_pb2_grpc.JudgeServiceServicer):
     """Judges episodes. Holds no state but the model's connections."""
 
-    def __init__(self, config: JudgeConfig, model: OpenAIChatModel, rubrics: RubricLibrary) -> None:
+    def __init__(self, config: JudgeConfig, model: ServedModel, rubrics: RubricLibrary) -> None:
         self._config = config
         self._served = model
         self._rubrics = rubrics
@@ -94,6 +103,11 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
         """All that changes behaviour; fails while the model is not served."""
         timeout = budget(context, self._config.model_timeout_seconds)
         served = await self._served.describe(timeout)
+        if served.max_model_len is not None and self._config.max_tokens >= served.max_model_len:
+            raise ModelServerRejected(
+                f"max_tokens is {self._config.max_tokens}, but {served.model!r} is served with a context of "
+                f"{served.max_model_len} tokens, prompt included: lower --max-tokens"
+            )
         return judge_pb2.GetJudgeInfoResponse(
             info=judge_pb2.JudgeInfo(
                 model=self._config.model,

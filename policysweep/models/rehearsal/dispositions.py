@@ -1,13 +1,14 @@
 """The served models: dispositions, each a small set of parameters in one table.
 
 A disposition decides how a returns agent leans where the policy leaves room. Any model can play any role;
-`rehearsal-customer` exists so that a sweep can name the simulated customer's model apart from the agents'.
+`rehearsal-customer` and the two judges exist so that a sweep can name them apart from the agents. As a judge,
+a disposition is the more lenient the less rigor it has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FULL = "RETURN_REFUND_FULL_BANK"
 PARTIAL = "RETURN_REFUND_PARTIAL_BANK"
@@ -104,5 +105,7 @@ DISPOSITIONS: Mapping[str, Disposition] = {
         slips=0.02,
     ),
     "rehearsal-customer": _FAIR,
+    "rehearsal-judge": _FAIR,
+    "rehearsal-judge-lenient": replace(_FAIR, rigor=0.4),
 }
 """The served models by name."""

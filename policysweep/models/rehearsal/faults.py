@@ -8,6 +8,7 @@ the same sweep meets the same faults again.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,6 +39,9 @@ class FaultKind(StrEnum):
     UNKNOWN_TOOL = "unknown_tool"
     REFUSAL = "refusal"
     CONTENT_FILTER = "content_filter"
+    PROSE = "prose"
+    SCORE_OFF_SCALE = "score_off_scale"
+    SCORE_NAN = "score_nan"
 
 
 class FaultPlan:
@@ -115,6 +119,13 @@ def _unknown_tool(draft: Draft, request: ParsedRequest) -> Draft:
     return Draft("", (use,))
 
 
+def _with_scores(value: str) -> Callable[[Draft, ParsedRequest], Draft]:
+    """Put `value` in the place of every score of a judge's answer."""
+    return lambda draft, request: replace(draft, text=_SCORE.sub(rf"\g<1>{value}", draft.text))
+
+
+_SCORE = re.compile(r'("(?!turn"|goal")\w+":)[1-5](?=[,}])')
+_PROSE = "The agent did a decent job on the whole, and I would give it a good mark."
 _IMAGINED = ("loyalty_ledger", "carrier_claims", "warehouse_camera", "manager_calendar")
 _REFUSAL = "I'm sorry, but I can't help with that request."
 
@@ -126,5 +137,8 @@ MODEL_FAULTS: Mapping[FaultKind, Callable[[Draft, ParsedRequest], Draft]] = {
     FaultKind.UNKNOWN_TOOL: _unknown_tool,
     FaultKind.REFUSAL: lambda draft, request: Draft(_REFUSAL, (), "stop", refusal=_REFUSAL),
     FaultKind.CONTENT_FILTER: lambda draft, request: Draft("", (), "content_filter"),
+    FaultKind.PROSE: lambda draft, request: Draft(_PROSE, (), "stop"),
+    FaultKind.SCORE_OFF_SCALE: _with_scores("7"),
+    FaultKind.SCORE_NAN: _with_scores("NaN"),
 }
 """How each fault of the model spoils a draft; the other kinds are faults of the server."""

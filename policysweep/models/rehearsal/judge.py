@@ -2,7 +2,7 @@
 
 It knows no rubric. A panel's JSON schema says what is asked; a metric's key says, by the words in it, which
 signals of the transcript count for it. A score is 3, plus the signals, plus how lenient the disposition is,
-plus what this judge reads into this metric of this conversation and no other; rounded to the scale.
+plus a draw for this metric of this conversation, most of which all dispositions share; rounded to the scale.
 """
 
 from __future__ import annotations
@@ -170,8 +170,10 @@ class _Judge:
             if word in metric
             for name, weight in weights.items()
         )
-        whim = 2.0 * draws.fraction(*self.key, metric, *place) - 1.0
-        return min(5, max(1, round(2.9 + worth + bonus + self.lenient + 0.9 * whim)))
+        # What all dispositions see in the case and no signal says, and what this one alone sees.
+        seen = draws.fraction("seen", self.case.key, metric, *place) - 0.5
+        whim = draws.fraction(*self.key, metric, *place) - 0.5
+        return min(5, max(1, round(2.9 + worth + bonus + self.lenient + 1.8 * seen + 0.7 * whim)))
 
     def justification(self, score: int, speaker: str, *place: object) -> str:
         """One sentence that cites turns."""
@@ -252,7 +254,9 @@ def _entry(judge: _Judge, ask: str, name: str, schema: Json) -> Any:
 
 # ------------------------------------------------------------------ goals
 
-_WISH = re.compile(r"\b(?:wants?|asks?|insists?|requests?|would like|hopes?)\b[^.;]{8,160}", re.IGNORECASE)
+_WISH = re.compile(
+    r"\b(wants|asks|insists|requests|hopes)\b((?:[^.;]|\.(?=\d)){8,160})(?=[.;]|$)", re.IGNORECASE
+)
 _IMPLICIT: Sequence[tuple[str, str]] = (
     ("fee|deduct|reduc", "Any fee or deduction is stated with its reason before anything is confirmed."),
     ("bundle|set|pair", "What happens to the items that stay is made clear."),
@@ -276,11 +280,12 @@ def judge_goals(request: ParsedRequest, schema: Json) -> Json:
 
 
 def _wishes(text: str) -> Iterator[str]:
-    for found in _WISH.findall(text):
-        yield f"The customer {' '.join(found.split())}."
+    for verb, wish in _WISH.findall(text):
+        yield f"The customer {verb.lower()} {' '.join(wish.split())}."
 
 
-StructuredRole = Callable[[ParsedRequest, Json], Any]
-
-JUDGE: Mapping[str, StructuredRole] = {"judge_panel": judge_panel, "judge_goals": judge_goals}
+JUDGE: Mapping[str, Callable[[ParsedRequest, Json], Json]] = {
+    "judge_panel": judge_panel,
+    "judge_goals": judge_goals,
+}
 """The scripts by the name of the JSON schema that a judge asks with."""

@@ -19,6 +19,7 @@ import orjson
 from policysweep.models.rehearsal.chat import chat
 from policysweep.models.rehearsal.customer.script import WITHDRAW, customer
 from policysweep.models.rehearsal.draft import Draft, ToolUse
+from policysweep.models.rehearsal.judge import JUDGE
 from policysweep.models.rehearsal.request import Json, ParsedRequest, text_of
 from policysweep.models.rehearsal.returns.agent import DECLARE, returns_agent
 from policysweep.models.rehearsal.structured import fill
@@ -32,7 +33,7 @@ StructuredRole = Callable[[ParsedRequest, Json], Any]
 ROLES: Mapping[str, Role] = {DECLARE: returns_agent, WITHDRAW: customer}
 """Roles by the tool that gives them away; the first that is offered counts."""
 
-STRUCTURED: Mapping[str, StructuredRole] = {}
+STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE}
 """Structured answers by the name of the JSON schema; the generic filler answers all others."""
 
 
