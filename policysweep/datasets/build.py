@@ -26,13 +26,13 @@ def build(source: str, output: Path, *, force: bool = False) -> dict[str, int]:
     `force` is not given, or when the folder cannot be written.
     """
     tables = _tables(source)
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file; name a folder")
-    if output.is_dir() and any(output.iterdir()) and not force:
-        raise InputError(
-            f"{output} is not empty; name another folder, or give --force to replace its data set files"
-        )
     try:
+        if output.is_file():
+            raise InputError(f"{output} is a file; name a folder")
+        if output.is_dir() and any(output.iterdir()) and not force:
+            raise InputError(
+                f"{output} is not empty; name another folder, or --force to replace its data set"
+            )
         _write_folder(tables, output)
     except OSError as fault:
         raise InputError(f"cannot write {output}: {fault.strerror}") from fault

@@ -11,7 +11,8 @@ Nothing is judged here but syntax, and the form of authored files, as scenarios 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,10 @@ def authored_root(source: str) -> Path | None:
     """The authored folder behind a source; None for any other kind of source."""
     if source == BUILTIN:
         return authored.BUILTIN
-    return Path(source) if not source.startswith(hub.PREFIX) and authored.is_authored(Path(source)) else None
+    if source.startswith(hub.PREFIX):
+        return None
+    with _access_to(source):
+        return Path(source) if authored.is_authored(Path(source)) else None
 
 
 def read(source: str, *, companions: bool = False) -> RawDataset:
@@ -68,13 +72,22 @@ def read(source: str, *, companions: bool = False) -> RawDataset:
     if source.startswith(hub.PREFIX):
         return _hub(source, companions)
     path = Path(source)
-    if path.is_dir():
-        return _folder(source, path, companions)
-    if path.is_file():
-        return _file(source, path)
+    with _access_to(source):
+        if path.is_dir():
+            return _folder(source, path, companions)
+        if path.is_file():
+            return _file(source, path)
     raise InputError(
         f"there is no data set {source!r}: it is neither 'builtin', nor a file or folder, nor hub:OWNER/NAME"
     )
+
+
+@contextmanager
+def _access_to(source: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise InputError(f"cannot read {source}: {fault.strerror}") from fault
 
 
 def _authored(source: str, root: Path) -> RawDataset:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from policysweep.datasets.load import Dataset
 from policysweep.datasets.making.ask import ATTEMPTS, Failed, Made, ask_world
 from policysweep.datasets.making.store import WorldsFile
-from policysweep.errors import InputError, PolicysweepError
+from policysweep.errors import InputError
 from policysweep.models.chat import ChatModel
 
 Progress = Callable[[Made | Failed], object]
@@ -47,7 +47,7 @@ async def make_worlds(
         async with asyncio.TaskGroup() as group:
             for _ in range(min(concurrency, len(missing))):
                 group.create_task(work())
-    except* PolicysweepError as faults:
+    except ExceptionGroup as faults:  # one fault stops all workers; it is the one to tell
         raise faults.exceptions[0] from None
     if failed:
         raise InputError(_failure(failed, len(missing), store))

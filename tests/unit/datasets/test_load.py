@@ -293,6 +293,11 @@ def test_a_source_that_is_none_is_refused(source: str) -> None:
         load(source)
 
 
+def test_a_source_that_no_file_can_be_called_is_refused() -> None:
+    with pytest.raises(InputError, match="File name too long"):
+        load("x" * 5000)
+
+
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"neither scenarios.jsonl"):
         load(str(tmp_path))

@@ -305,6 +305,11 @@ async def test_a_fault_of_the_server_ends_the_run_and_keeps_what_was_made(datase
     assert load(dataset.source).missing_worlds == ("task_001",)
 
 
+async def test_several_faults_at_once_are_told_as_one(dataset: Dataset) -> None:
+    with pytest.raises(ModelServerUnavailable, match="is gone"):
+        await make(dataset, FakeModel(ModelServerUnavailable("model server is gone")))
+
+
 async def test_a_prompt_that_does_not_fit_fails_the_task_at_once(dataset: Dataset) -> None:
     model = FakeModel(ContextOverflow("the prompt needs 9000 of 8192 tokens"))
     with pytest.raises(InputError, match="task_000: the prompt needs 9000"):
