@@ -18,5 +18,5 @@ _FRAMES = (
 
 def chat(request: ParsedRequest) -> Draft:
     """A short reply."""
-    about = Prompt(request.last_text()).phrase(request.digest)
-    return Draft(draws.choose(_FRAMES, request.digest).format(about))
+    key = request.conversation_key()
+    return Draft(draws.choose(_FRAMES, key).format(Prompt(request.last_text()).phrase(key)))

@@ -63,6 +63,11 @@ class ParsedRequest:
         first = self.messages[0]
         return text_of(first) if first["role"] in ("system", "developer") else ""
 
+    def conversation_key(self) -> str:
+        """What a text may depend on: model, conversation and trial, and nothing about how it is delivered."""
+        said = "\x1e".join(map(text_of, self.messages))
+        return hashlib.sha256(f"{self.model}\x1e{self.trial}\x1e{said}".encode()).hexdigest()
+
     def last_text(self) -> str:
         """The text of the last message."""
         return text_of(self.messages[-1])

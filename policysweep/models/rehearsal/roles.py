@@ -51,7 +51,9 @@ def respond(request: ParsedRequest) -> Draft:
 def structured(request: ParsedRequest, schema: Json) -> Draft:
     """A structured answer as compact JSON."""
     script = STRUCTURED.get(request.schema_name)
-    value = script(request, schema) if script else fill(schema, _whole_text(request), request.digest)
+    value = (
+        script(request, schema) if script else fill(schema, _whole_text(request), request.conversation_key())
+    )
     return Draft(orjson.dumps(value).decode())
 
 
@@ -74,4 +76,4 @@ def _forced(request: ParsedRequest) -> ToolUse:
     """A call that the script did not think of: arguments that fit the tool's schema."""
     name = request.forced_tool or next(iter(request.functions), "")
     parameters = request.functions[name].get("parameters") or {"type": "object"}
-    return ToolUse.of(name, fill(parameters, request.last_text(), request.digest))
+    return ToolUse.of(name, fill(parameters, request.last_text(), request.conversation_key()))

@@ -150,7 +150,7 @@ class RehearsalServer:
 
     async def _get_faults(self, request: web.BaseRequest) -> web.StreamResponse:
         _require_loopback(request)
-        return _json(orjson.dumps(self._engine.faults.rates))
+        return self._fault_rates()
 
     async def _set_faults(self, request: web.BaseRequest) -> web.StreamResponse:
         _require_loopback(request)
@@ -158,7 +158,10 @@ class RehearsalServer:
             self.set_faults(await _object(request))
         except InputError as error:
             raise ApiError(str(error)) from error
-        return _json(orjson.dumps(self._engine.faults.rates))
+        return self._fault_rates()
+
+    def _fault_rates(self) -> web.Response:
+        return _json(orjson.dumps({str(kind): rate for kind, rate in self._engine.faults.rates.items()}))
 
     # ------------------------------------------------------------------- chat
 

@@ -143,7 +143,7 @@ def _willing_in_the_end(brief: Brief, offer: Offer) -> float:
 
 
 def _leaves(request: ParsedRequest, brief: Brief, offer: Offer) -> bool:
-    chance = 0.55 if offer is Offer.DENY or brief.leaves_when_refused else 0.2
+    chance = 0.45 if offer is Offer.DENY or brief.leaves_when_refused else 0.2
     return brief.agreeableness <= 3 and draws.fraction("leave", brief.key, request.trial) < chance
 
 
