@@ -11,7 +11,7 @@ import orjson
 from rich.console import Console
 
 from policysweep.sweep.ledger import RunLedger
-from policysweep.sweep.plan import plan_units, scenario_keys
+from policysweep.sweep.plan import planned_units
 from policysweep.sweep.runs import open_run
 
 
@@ -51,7 +51,7 @@ async def summary_of(ledger: RunLedger) -> dict[str, Any]:
     from policysweep.report.summary import summarise
 
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
-    planned = Counter(unit.agent for unit in plan_units(manifest, scenario_keys(inputs.scenarios)))
+    planned = Counter(unit.agent for unit in planned_units(manifest, inputs))
     rows = [row(record) async for record in ledger.read_records()]
     failures = [failure async for failure in ledger.read_failures()]
     return summarise(rows, planned, failures, manifest)

@@ -3,12 +3,15 @@
 With them a run's folder is complete: a report, a judge or a proof needs no data set. Both files are JSON
 Lines, one scenario or task a line, in protobuf JSON with the field names of the contract. The same inputs
 always give the same bytes, so two writers can be told apart by comparing files.
+
+A run that was played elsewhere and imported follows no rule of ours and has no order worlds. There the line
+of a scenario also lists the units that were played of it, under `units`; see `plan.planned_units`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import orjson
@@ -16,10 +19,13 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from policysweep.errors import InputError
-from policysweep.v1 import scenario_pb2, world_pb2
+from policysweep.v1 import run_pb2, scenario_pb2, world_pb2
 
 SCENARIOS = "inputs/scenarios.jsonl"
 WORLDS = "inputs/worlds.jsonl"
+
+_UNITS = "units"
+"""Key of a scenario's line that lists the units of an imported run."""
 
 Item = TypeVar("Item")
 
@@ -30,15 +36,28 @@ class RunInputs:
 
     scenarios: Sequence[scenario_pb2.Scenario]
     worlds: Mapping[str, world_pb2.OrderWorld]
+    imported: Mapping[str, Sequence[run_pb2.Unit]] = field(default_factory=dict)
+    """Units of an imported run by scenario id: agent, agent persona and trial, the rest follows. Empty for a
+    run that was played here."""
 
 
 def encode_scenarios(inputs: RunInputs) -> bytes:
-    """The scenarios as JSON Lines."""
-    return b"".join(_line(_as_json(scenario)) for scenario in inputs.scenarios)
+    """The scenarios as JSON Lines, with their units when the run was imported."""
+    return b"".join(_line(_scenario_line(scenario, inputs)) for scenario in inputs.scenarios)
+
+
+def _scenario_line(scenario: scenario_pb2.Scenario, inputs: RunInputs) -> dict[str, Any]:
+    units = inputs.imported.get(scenario.scenario_id, ())
+    return _as_json(scenario) | ({_UNITS: [_as_json(unit) for unit in units]} if units else {})
 
 
 def encode_worlds(inputs: RunInputs) -> bytes:
-    """The worlds of the tasks that the scenarios play, by task id; InputError when one has none."""
+    """The worlds of the tasks that the scenarios play, by task id; InputError when one has none.
+
+    An imported run has no worlds.
+    """
+    if inputs.imported:
+        return b""
     tasks = sorted({scenario.task_id for scenario in inputs.scenarios})
     if missing := [task for task in tasks if task not in inputs.worlds]:
         raise InputError(f"no order world for {', '.join(missing[:5])}: {len(missing)} tasks have none")
@@ -48,8 +67,14 @@ def encode_worlds(inputs: RunInputs) -> bytes:
 def decode_inputs(scenarios: bytes, worlds: bytes, where: str) -> RunInputs:
     """Read both files; InputError that names the file under `where` and the line when one is damaged."""
 
+    imported: dict[str, Sequence[run_pb2.Unit]] = {}
+
     def scenario(data: Any) -> scenario_pb2.Scenario:
-        return json_format.ParseDict(data, scenario_pb2.Scenario())
+        units = [json_format.ParseDict(unit, run_pb2.Unit()) for unit in data.pop(_UNITS, ())]
+        found = json_format.ParseDict(data, scenario_pb2.Scenario())
+        if units:
+            imported[found.scenario_id] = units
+        return found
 
     def world(data: Any) -> tuple[str, world_pb2.OrderWorld]:
         return data["task_id"], json_format.ParseDict(data["world"], world_pb2.OrderWorld())
@@ -57,6 +82,7 @@ def decode_inputs(scenarios: bytes, worlds: bytes, where: str) -> RunInputs:
     return RunInputs(
         list(_parsed(scenarios, f"{where}/{SCENARIOS}", scenario)),
         dict(_parsed(worlds, f"{where}/{WORLDS}", world)),
+        imported,
     )
 
 
@@ -70,6 +96,9 @@ def describe_difference(old: RunInputs, new: RunInputs) -> str:
         "changed: scenarios": [name for name in after if name in before and before[name] != after[name]],
         "changed: worlds of tasks": [
             task for task, world in old.worlds.items() if task in new.worlds and new.worlds[task] != world
+        ],
+        "changed: units of scenarios": [
+            name for name in before if name in after and old.imported.get(name) != new.imported.get(name)
         ],
     }
     found = [f"{label} {_some(names)}" for label, names in groups.items() if names]
@@ -93,5 +122,5 @@ def _parsed(data: bytes, name: str, parse: Callable[[Any], Item]) -> Iterator[It
     for number, line in enumerate(data.splitlines(), start=1):
         try:
             yield parse(orjson.loads(line))
-        except (orjson.JSONDecodeError, json_format.ParseError, KeyError, TypeError) as error:
+        except (orjson.JSONDecodeError, json_format.ParseError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{name}:{number}: is damaged: {error}") from error

@@ -5,6 +5,7 @@
     inputs/worlds.jsonl
     episodes/<unit id>.binpb       one UnitRecord per unit; a unit is done when it is there
     failures/<unit id>.json        attempts that led to no record; history once there is a record
+    labels/<sha-256>.jsonl         scores that people gave, one file per import (policysweep.interop.labels)
     report.json                    the last report; derived, and replaced each time
 
 Records are binary protobuf (docs/adr/0001), the rest is for people: protobuf JSON with the contract's names.
@@ -75,6 +76,10 @@ class RunLedger:
     def url(self) -> str:
         """Where the run is."""
         return self._store.url
+
+    def folder(self, name: str) -> ResultStore:
+        """A folder of the run, for what lies beside its records."""
+        return self._store.within(name)
 
     async def begin(self, manifest: run_pb2.RunManifest, inputs: RunInputs) -> list[str]:
         """Begin the run, or resume it when it is the same run; returns remarks for the user.

@@ -7,6 +7,9 @@ and order. Hashes are SHA-256 over a JSON array, so no choice of names can make 
 Order: trials outermost, then scenarios in the order of the data set, then agent personas, then agents. All
 agents progress together, units of one scenario are neighbours, and a sweep that is stopped early holds
 complete comparisons.
+
+The exception is a run that was played elsewhere and imported: which agent persona met which scenario how
+often is a fact there and follows from nothing, so the run's inputs list it.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import NamedTuple
 import orjson
 
 from policysweep.errors import InputError
+from policysweep.sweep.inputs import RunInputs
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, scenario_pb2
 
@@ -57,27 +61,62 @@ def scenario_keys(scenarios: Iterable[scenario_pb2.Scenario]) -> list[ScenarioKe
     return [ScenarioKey(each.scenario_id, each.task_id, each.persona.persona_id) for each in scenarios]
 
 
+def planned_units(manifest: run_pb2.RunManifest, inputs: RunInputs) -> Iterator[run_pb2.Unit]:
+    """All units of a run from what lies in its folder: derived, or listed when the run was imported.
+
+    Raises InputError for inputs that contradict themselves or the manifest.
+    """
+    keys = scenario_keys(inputs.scenarios)
+    return _imported_units(manifest, keys, inputs) if inputs.imported else plan_units(manifest, keys)
+
+
+def _imported_units(
+    manifest: run_pb2.RunManifest, scenarios: Sequence[ScenarioKey], inputs: RunInputs
+) -> Iterator[run_pb2.Unit]:
+    _refuse_repetitions(scenarios)
+    agents = {agent.name for agent in manifest.agents}
+    listed = [(key, unit) for key in scenarios for unit in inputs.imported.get(key.scenario_id, ())]
+    seen: set[str] = set()
+    # Sorting is stable: scenarios keep their order.
+    for key, each in sorted(listed, key=lambda pair: pair[1].trial):
+        unit = _unit(manifest, key, each.agent, each.agent_persona, each.trial)
+        if unit.agent not in agents or unit.unit_id in seen:
+            why = "which occurs twice" if unit.unit_id in seen else "an agent that the manifest does not have"
+            raise InputError(f"scenario {key.scenario_id} lists trial {unit.trial} of {unit.agent!r}, {why}")
+        seen.add(unit.unit_id)
+        yield unit
+
+
 def plan_units(manifest: run_pb2.RunManifest, scenarios: Sequence[ScenarioKey]) -> Iterator[run_pb2.Unit]:
     """All units of a run, in the order in which they are started. InputError for a repeated scenario id."""
     _refuse_repetitions(scenarios)
-    digest = manifest.dataset.digest
     tasks = _ranks(key.task_id for key in scenarios)
     customers = _ranks(key.persona_id for key in scenarios)
     for trial in range(manifest.trials):
         for key in scenarios:
-            seed = unit_seed(digest, manifest.seed, key.scenario_id, trial)
             turn = tasks[key.task_id] + customers[key.persona_id] + trial
             for persona in _personas(manifest, turn):
                 for agent in manifest.agents:
-                    yield run_pb2.Unit(
-                        unit_id=unit_id(digest, key.scenario_id, agent.name, persona, trial),
-                        scenario_id=key.scenario_id,
-                        task_id=key.task_id,
-                        agent=agent.name,
-                        agent_persona=persona,
-                        trial=trial,
-                        seed=seed,
-                    )
+                    yield _unit(manifest, key, agent.name, persona, trial)
+
+
+def _unit(
+    manifest: run_pb2.RunManifest,
+    key: ScenarioKey,
+    agent: str,
+    persona: ep.AgentPersona.ValueType,
+    trial: int,
+) -> run_pb2.Unit:
+    digest = manifest.dataset.digest
+    return run_pb2.Unit(
+        unit_id=unit_id(digest, key.scenario_id, agent, persona, trial),
+        scenario_id=key.scenario_id,
+        task_id=key.task_id,
+        agent=agent,
+        agent_persona=persona,
+        trial=trial,
+        seed=unit_seed(digest, manifest.seed, key.scenario_id, trial),
+    )
 
 
 def unit_id(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import EPISODES, RunLedger
-from policysweep.sweep.plan import plan_units, scenario_keys
+from policysweep.sweep.plan import planned_units
 from policysweep.sweep.records import DamagedRecord, record_name, record_problems
 from policysweep.v1 import run_pb2
 
@@ -78,7 +78,7 @@ class PlanCheck:
 async def verify_run(ledger: RunLedger) -> VerifyResult:
     """Prove a run. InputError when it is no run or its manifest or inputs cannot be read."""
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
-    check = PlanCheck(plan_units(manifest, scenario_keys(inputs.scenarios)))
+    check = PlanCheck(planned_units(manifest, inputs))
     names = await ledger.record_names()
     async for record in ledger.scan_records(names.unit_ids):
         check.see(record)
@@ -104,11 +104,11 @@ def _problems(record: run_pb2.UnitRecord | DamagedRecord, planned: run_pb2.Unit 
 
 
 def _input_problems(dataset: run_pb2.DatasetInfo, inputs: RunInputs) -> Iterator[str]:
-    """What contradicts the manifest in the inputs."""
+    """What contradicts the manifest in the inputs. An imported run needs no worlds."""
     tasks = {scenario.task_id for scenario in inputs.scenarios}
     if len(inputs.scenarios) != dataset.scenarios:
         yield f"the inputs hold {len(inputs.scenarios)} scenarios, the manifest says {dataset.scenarios}"
     if len(tasks) != dataset.tasks:
         yield f"the inputs hold {len(tasks)} tasks, the manifest says {dataset.tasks}"
-    if unplayable := sorted(tasks - inputs.worlds.keys()):
+    if not inputs.imported and (unplayable := sorted(tasks - inputs.worlds.keys())):
         yield f"the inputs hold no order world for {', '.join(unplayable)}"
