@@ -10,8 +10,9 @@ import numpy as np
 from policysweep.report import agreement
 from policysweep.report.agreement import AllAgree, Grid
 from policysweep.report.coverage import Coverage
+from policysweep.report.figures import Json, estimate_json, interval_json
 from policysweep.report.outcomes import COARSE, COARSE_KEYS, KEYS, NO_OUTCOME
-from policysweep.report.per_agent import Json, Settings, interval_json
+from policysweep.report.per_agent import Settings
 from policysweep.report.statistics import Estimate, IntArray, entropy_bits
 from policysweep.report.tally import Tallies, by_task
 
@@ -41,15 +42,6 @@ def agreement_section(tallies: Tallies, trials: int, settings: Settings) -> Json
         "pairwise": [_pair(tallies, first, second, settings) for first, second in combinations(names, 2)],
         "self": {name: _with_itself(tallies, name, trials, settings) for name in names} if trials > 1 else {},
         "tasks": _tasks(tallies, grid, tasks, task_ids),
-    }
-
-
-def estimate_json(estimate: Estimate) -> Json:
-    """Value, interval and, where either is absent, the reason."""
-    return {
-        "value": estimate.value,
-        "interval": interval_json(estimate.interval),
-        "reason": estimate.reason or None,
     }
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from policysweep.report import bootstrap
 from policysweep.report.coverage import Coverage
+from policysweep.report.figures import Json, interval_json
 from policysweep.report.outcomes import COARSE, COARSE_KEYS, KEYS
 from policysweep.report.rows import ERROR_FIELDS, Tokens
-from policysweep.report.statistics import FloatArray, Interval, effective_size, wilson
+from policysweep.report.statistics import FloatArray, effective_size, wilson
 from policysweep.report.tally import UNSTATED, AgentTally, by_task, party_name
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def agent_section(tally: AgentTally, info: agent_pb2.AgentInfo, settings: Settin
         "end_reasons": _end_reasons(tally.ends),
         "mismatches": _mismatches(tally),
         "errors": dict(zip(ERROR_FIELDS, tally.errors, strict=True)),
-        "tokens": {"agent": _tokens(tally.agent_tokens), "customer": _tokens(tally.customer_tokens)},
+        "tokens": {"agent": tokens_json(tally.agent_tokens), "customer": tokens_json(tally.customer_tokens)},
         "turns_mean": tally.turns / tally.recorded if tally.recorded else None,
         "duration_seconds": _duration(tally.durations),
     }
@@ -64,24 +62,24 @@ def coverage_section(tallies: Iterable[AgentTally]) -> Json:
     return {**counts, "coverage": Coverage(counts["scored"], counts["planned"]).share}
 
 
-def interval_json(interval: Interval | None) -> list[float] | None:
-    """[low, high]."""
-    return list(interval) if interval else None
-
-
 def _outcomes(tally: AgentTally, settings: Settings) -> Json:
     counts, _ = by_task(tally.categories)
     fold = np.eye(len(COARSE_KEYS))[list(COARSE)]
     withheld = Coverage(tally.scored, tally.planned).withheld(settings.min_coverage)
     return {
         "withheld": withheld or None,
-        **_distribution(counts, KEYS, bool(withheld), settings.seed),
-        "coarse": _distribution(counts @ fold, COARSE_KEYS, bool(withheld), settings.seed),
+        **distribution(counts, KEYS, withheld=bool(withheld), seed=settings.seed),
+        "coarse": distribution(counts @ fold, COARSE_KEYS, withheld=bool(withheld), seed=settings.seed),
     }
 
 
-def _distribution(counts: FloatArray, keys: tuple[str, ...], withheld: bool, seed: int) -> Json:
-    """Counts, and unless withheld shares, of `counts` [tasks, categories]."""
+def distribution(
+    counts: FloatArray, keys: tuple[str, ...], *, withheld: bool, seed: int | None = None
+) -> Json:
+    """Counts, and unless withheld shares, of `counts` [tasks, categories].
+
+    Shares have their headline interval; with the `seed` of a bootstrap the other two stand beside it.
+    """
     totals = dict(zip(keys, map(int, counts.sum(axis=0)), strict=True))
     if withheld:
         return {"counts": totals, "effective_units": None, "shares": None}
@@ -89,12 +87,11 @@ def _distribution(counts: FloatArray, keys: tuple[str, ...], withheld: bool, see
     n, effective = float(sizes.sum()), effective_size(counts, sizes)
     shares: Json = {}
     for column, (key, units) in enumerate(totals.items()):
-        shares[key] = {
-            "share": units / n,
-            "interval": interval_json(wilson(units / n * effective, effective)),
-            "wilson": interval_json(wilson(units, n)),
-            "bootstrap": interval_json(bootstrap.rate(counts[:, column], sizes, seed).interval),
-        }
+        interval = interval_json(wilson(units / n * effective, effective))
+        shares[key] = {"share": units / n, "interval": interval}
+        if seed is not None:
+            shares[key]["wilson"] = interval_json(wilson(units, n))
+            shares[key]["bootstrap"] = interval_json(bootstrap.rate(counts[:, column], sizes, seed).interval)
     return {"counts": totals, "effective_units": effective, "shares": shares}
 
 
@@ -140,7 +137,7 @@ def _outcome(number: int) -> str | None:
     return KEYS[number] if number else None
 
 
-def _tokens(tokens: Tokens) -> Json:
+def tokens_json(tokens: Tokens) -> Json:
     """Sums of what was reported; None where calls were made and none of them reported the number."""
 
     def total(reported: int, unreported: int) -> int | None:

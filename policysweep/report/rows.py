@@ -101,8 +101,8 @@ def row(record: run_pb2.UnitRecord) -> Row:
         declared=episode.reconciliation.declared,
         executed=episode.reconciliation.executed,
         errors=errors if any(errors) else _NO_ERRORS,
-        agent_tokens=_tokens(call.usage for call in episode.model_calls if call.role == ep.ROLE_AGENT),
-        customer_tokens=_tokens(call.usage for call in episode.model_calls if call.role == ep.ROLE_CUSTOMER),
+        agent_tokens=tokens_of(_usages(episode, ep.ROLE_AGENT)),
+        customer_tokens=tokens_of(_usages(episode, ep.ROLE_CUSTOMER)),
         turns=episode.turns,
         duration_seconds=episode.duration_seconds,
         rehearsal=episode.rehearsal,
@@ -131,7 +131,12 @@ def _check(record: run_pb2.UnitRecord) -> None:
             )
 
 
-def _tokens(usages: Iterable[ep.Usage]) -> Tokens:
+def _usages(episode: ep.Episode, role: ep.Role.ValueType) -> Iterable[ep.Usage]:
+    return (call.usage for call in episode.model_calls if call.role == role)
+
+
+def tokens_of(usages: Iterable[ep.Usage]) -> Tokens:
+    """The sums of some answers' tokens."""
     answers = calls = prompt = no_prompt = cached = cached_of = no_cached = completion = no_completion = 0
     for usage in usages:
         answers += 1

@@ -10,27 +10,37 @@ Schema (version 1):
     units       planned, recorded, scored, failed, pending, coverage
     agents      by name, in the order of the sweep: see `per_agent.py`
     agreement   see `across_agents.py`
+    splits      see `splits.py`
+    judging     see `judging.py`; None for a run that was not judged
+    breakdowns  see `breakdowns.py`; None without the scenarios
     notes       [{about, reason}] for every figure that is withheld or undefined
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from google.protobuf.json_format import MessageToDict
 
 from policysweep.errors import InputError
 from policysweep.report.across_agents import agreement_section
 from policysweep.report.bootstrap import REPLICATES
-from policysweep.report.per_agent import Json, Settings, agent_section, coverage_section
+from policysweep.report.breakdowns import breakdowns_section
+from policysweep.report.design import Design
+from policysweep.report.figures import Json
+from policysweep.report.judged import Judged
+from policysweep.report.judging import judging_section
+from policysweep.report.notes import notes
+from policysweep.report.per_agent import Settings, agent_section, coverage_section
 from policysweep.report.rows import Row
+from policysweep.report.splits import splits_section
 from policysweep.report.statistics import CONFIDENCE
 from policysweep.report.tally import Tallies
-from policysweep.v1 import run_pb2
+from policysweep.report.units import Units
+from policysweep.report.verdicts import Verdicts
+from policysweep.v1 import run_pb2, scenario_pb2
 
 SCHEMA_VERSION = 1
-
-_NAMED_PAIRS = 3
 
 _CONVENTIONS = {
     "interval": "Wilson score interval at the effective number of units, clustered by task",
@@ -38,6 +48,9 @@ _CONVENTIONS = {
     "bootstrap": "percentile interval of a bootstrap over tasks; too narrow for rare outcomes",
     "kappa_interval": "percentile interval of a bootstrap over tasks",
     "matching": "same scenario, agent persona and trial",
+    "score_interval": "t interval with standard errors clustered by task",
+    "dimension": "mean of its metrics' means, given when all of them are; turns averaged per unit first",
+    "holm": "over the metrics, and over the dimensions, of one pair by one judge",
     "scored": "clean ends and the agent's own faults; a fault of the agent agrees with nothing",
 }
 
@@ -50,27 +63,36 @@ def summarise(
     *,
     min_coverage: float = 0.95,
     seed: int = 0,
+    verdicts: Verdicts | None = None,
+    labels: Iterable[run_pb2.HumanLabel] = (),
+    scenarios: Iterable[scenario_pb2.Scenario] = (),
 ) -> Json:
     """The content of report.json.
 
     `planned` is the number of planned units of each agent, `failures` all failures of the run: those whose
-    unit has a record are history and not counted. `seed` is the bootstrap's.
+    unit has a record are history and not counted. `seed` is the bootstrap's. `verdicts` are those of a run
+    that was judged, `labels` what people found of the same units, `scenarios` the scenarios of the run.
 
     Raises InputError for a coverage outside 0 to 1, and when plan, manifest and records do not fit together.
     """
     if not 0.0 <= min_coverage <= 1.0:
         raise InputError(f"The least coverage is a share between 0 and 1, not {min_coverage}.")
     settings = Settings(min_coverage, seed)
-    tallies = _tallies(rows, planned, failures, manifest)
+    recorded, failed = tuple(rows), tuple(failures)
+    tallies = _tallies(recorded, planned, failed, manifest)
+    units = Units(recorded, list(tallies.agents))
+    design = Design(found) if (found := tuple(scenarios)) else None
+    judged = Judged(verdicts, units, planned) if verdicts else None
+    models = {entry.name: entry.info.model for entry in manifest.agents}
     agents = {
         entry.name: agent_section(tallies.agents[entry.name], entry.info, settings)
         for entry in manifest.agents
     }
     agreement = agreement_section(tallies, manifest.trials, settings)
-    return {
+    summary: Json = {
         "schema_version": SCHEMA_VERSION,
         # One record is enough: a manifest that does not know must not make a rehearsal look real.
-        "rehearsal": manifest.rehearsal or any(tally.rehearsal for tally in tallies.agents.values()),
+        "rehearsal": manifest.rehearsal or _rehearsed(tallies, verdicts),
         "run": _run(manifest),
         "methods": {
             "confidence": CONFIDENCE,
@@ -82,8 +104,13 @@ def summarise(
         "units": coverage_section(tallies.agents.values()),
         "agents": agents,
         "agreement": agreement,
-        "notes": [*_agent_notes(agents), *_agreement_notes(agreement), *_self_notes(agreement["self"])],
+        "splits": splits_section(tallies, agreement["tasks"], design),
+        "judging": judging_section(judged, models, labels, settings) if judged else None,
+        "breakdowns": breakdowns_section(units, failed, planned, design, judged, settings)
+        if design
+        else None,
     }
+    return {**summary, "notes": list(notes(summary))}
 
 
 def _tallies(
@@ -110,6 +137,15 @@ def _tallies(
     return tallies
 
 
+def _rehearsed(tallies: Tallies, verdicts: Verdicts | None) -> bool:
+    """Whether the rehearsal model had a part in any record or verdict."""
+    judged = verdicts is not None and (
+        any(notes.rehearsal for notes in verdicts.notes.values())
+        or any(info.rehearsal for info in verdicts.infos.values())
+    )
+    return judged or any(tally.rehearsal for tally in tallies.agents.values())
+
+
 def _run(manifest: run_pb2.RunManifest) -> Json:
     """The manifest without its agents, which have their own section, and without its date."""
     kept = run_pb2.RunManifest()
@@ -121,35 +157,3 @@ def _run(manifest: run_pb2.RunManifest) -> Json:
     )
     del section["agents"], section["rehearsal"]
     return section
-
-
-def _note(about: str, reason: str) -> Json:
-    return {"about": about, "reason": reason}
-
-
-def _agent_notes(agents: Mapping[str, Json]) -> Iterator[Json]:
-    for name, section in agents.items():
-        if reason := section["outcomes"]["withheld"]:
-            yield _note(f"outcome shares of {name}", reason)
-
-
-def _agreement_notes(agreement: Json) -> Iterator[Json]:
-    if reason := agreement["withheld"]:
-        yield _note("agreement between all agents", reason)
-    elif reason := agreement["fleiss_kappa"]["reason"]:
-        yield _note("Fleiss' kappa", reason)
-    # Many pairs often share one reason.
-    pairs: dict[str, list[str]] = {}
-    for pair in agreement["pairwise"]:
-        if reason := pair["cohen_kappa"]["reason"]:
-            pairs.setdefault(reason, []).append(" and ".join(pair["agents"]))
-    for reason, names in pairs.items():
-        about = ", ".join(names) if len(names) <= _NAMED_PAIRS else f"{len(names)} pairs"
-        yield _note(f"pairwise agreement of {about}", reason)
-
-
-def _self_notes(own: Mapping[str, list[Json]]) -> Iterator[Json]:
-    for name, rates in own.items():
-        for rate in rates:
-            if rate["reason"]:
-                yield _note(f"agreement of {rate['trials']} trials of {name}", rate["reason"])

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from policysweep.report import bootstrap
 from policysweep.report.statistics import (
@@ -167,3 +168,12 @@ def test_index_sorts_names() -> None:
 )
 def test_holm_by_hand(given_p: Mapping[str, float | None], expected: Mapping[str, float | None]) -> None:
     assert holm(given_p) == pytest.approx(dict(expected))
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
+def test_holm_is_that_of_statsmodels(p_values: list[float | None]) -> None:
+    found = holm({str(place): p for place, p in enumerate(p_values)})
+    made = [p for p in p_values if p is not None]
+    expected = iter(multipletests(made, method="holm")[1] if made else [])
+    for place, p in enumerate(p_values):
+        assert found[str(place)] == (None if p is None else pytest.approx(next(expected)))
