@@ -12,7 +12,7 @@ from policysweep.models.rehearsal.dispositions import DISPOSITIONS
 from policysweep.models.rehearsal.faults import MODEL_FAULTS, FaultKind, FaultPlan
 from policysweep.models.rehearsal.latency import LatencyModel, Slots
 from policysweep.models.rehearsal.metrics import Metrics
-from policysweep.models.rehearsal.request import ApiError, Json, ParsedRequest
+from policysweep.models.rehearsal.request import ApiError, Json, ParsedRequest, read_messages, read_tools
 from policysweep.models.rehearsal.roles import respond
 from policysweep.models.rehearsal.wire import Completion, limited
 
@@ -86,13 +86,7 @@ class Engine:
         self.model(str(data.get("model", "")))
         if isinstance(prompt := data.get("prompt"), str):
             pieces = [prompt]
-        elif isinstance(messages := data.get("messages"), list) and all(
-            isinstance(m, dict) for m in messages
-        ):
-            pieces = list(tokens.prompt_pieces(messages, data.get("tools") or []))
         else:
-            raise ApiError(
-                "`prompt` (text) or `messages` (a list of chat messages) is required.", param="prompt"
-            )
+            pieces = list(tokens.prompt_pieces(read_messages(data), read_tools(data)))
         ids = [token for piece in pieces for token in tokens.identifiers(piece)]
         return {"count": len(ids), "max_model_len": self.max_model_len, "tokens": ids, "token_strs": None}

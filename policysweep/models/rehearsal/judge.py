@@ -37,6 +37,7 @@ _TURN_LISTS = {"agent_turns": re.compile(r"Agent turns: ([\d, ]+),"),
 _GOAL = re.compile(r"^\| \d+\. (.+)$", re.MULTILINE)
 _POLICY_WORDS = re.compile(r"\b(?:policy|section|window|clause|terms)\b", re.IGNORECASE)
 _WARM_WORDS = re.compile(r"\b(?:sorry|glad|happy|thank|understand|gladly|appreciate)\b", re.IGNORECASE)
+_MONEY = re.compile(r"refund|money|\$|paid|card|fee|deduction|replac|exchange", re.IGNORECASE)
 _GRANTS = frozenset({FULL, PARTIAL, GIFT_CARD, EXCHANGE})
 _NONE = "NONE"
 
@@ -211,7 +212,7 @@ class _Judge:
 
     def goal(self, number: int, text: str) -> Json:
         """Whether a goal was met: money depends on the outcome, the rest on how it was handled."""
-        about_money = re.search(r"refund|\$|paid|card|fee|deduction|replac|exchange", text, re.IGNORECASE)
+        about_money = _MONEY.search(text)
         chance = {FULL: 0.9, PARTIAL: 0.45, GIFT_CARD: 0.4, EXCHANGE: 0.5, ESCALATE: 0.15}.get(
             self.case.outcome, 0.05
         )

@@ -86,14 +86,14 @@ def text_of(message: Json) -> str:
 def parse(body: bytes) -> ParsedRequest:
     """Read a request body. Raises ApiError (400) naming the field that is wrong."""
     data = _load(body)
-    tools = _list(data, "tools")
+    tools = read_tools(data)
     choice, forced = _tool_choice(data, functions := _functions(tools))
     schema, schema_name = _response_format(data)
     _single_choice(data)
     stream_options = data.get("stream_options") or {}
     return ParsedRequest(
         model=_model(data),
-        messages=_messages(data),
+        messages=read_messages(data),
         tools=tools,
         functions=functions,
         tool_choice=choice,
@@ -120,6 +120,11 @@ def _load(body: bytes) -> Json:
     return data
 
 
+def read_tools(data: Json) -> list[Json]:
+    """The tools of a body; [] when it offers none. Raises ApiError (400)."""
+    return _list(data, "tools")
+
+
 def _list(data: Json, key: str) -> list[Json]:
     value = data.get(key)
     if value is None:
@@ -136,7 +141,8 @@ def _model(data: Json) -> str:
     return model
 
 
-def _messages(data: Json) -> list[Json]:
+def read_messages(data: Json) -> list[Json]:
+    """The chat messages of a body. Raises ApiError (400) naming the place."""
     messages = _list(data, "messages")
     if not messages:
         raise ApiError("`messages` is required and must not be empty.", param="messages")
@@ -187,6 +193,8 @@ def _functions(tools: list[Json]) -> dict[str, Json]:
         name = function.get("name") if isinstance(function, dict) else None
         if not isinstance(name, str) or not name:
             raise ApiError(f"`tools[{index}].function.name` is required.", param="tools")
+        if not isinstance(tool["function"].get("parameters") or {}, dict):
+            raise ApiError(f"`tools[{index}].function.parameters` must be an object.", param="tools")
         functions[name] = tool["function"]
     return functions
 

@@ -292,10 +292,11 @@ def _require_loopback(request: web.BaseRequest) -> None:
     """Whoever may break the server has to sit on its machine."""
     remote = request.remote or ""
     try:
-        local = ipaddress.ip_address(remote).is_loopback
+        address = ipaddress.ip_address(remote)
     except ValueError:
-        local = False
-    if not local:
+        raise ApiError("Faults can be set over TCP only.", status=403) from None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    if not (mapped or address).is_loopback:
         raise ApiError("Faults can be set from this machine only.", status=403)
 
 

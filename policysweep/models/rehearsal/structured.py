@@ -5,16 +5,16 @@ two fields of one answer differ. Strings quote and cite the prompt, so a reader 
 from. Roles that know better (a judge, a curator) register a script by schema name in `roles.py` and fall
 back to `fill` for the parts they do not care about.
 
-What is understood: type (one or several), enum, const, properties, required, items, prefixItems, minItems,
-maxItems, uniqueItems, minimum, maximum, exclusive bounds, multipleOf, minLength, maxLength, pattern, format
-(date, date-time, time, email, uri, uuid), anyOf, oneOf, allOf, and $ref into the same document, recursive
-ones included. A schema that needs more is refused with status 400 and the place: no answer would be sure
-to fit.
+What is understood: type (one or several), enum, const, properties, required, minProperties, maxProperties,
+items, prefixItems, minItems, maxItems, uniqueItems, minimum, maximum, exclusive bounds, multipleOf,
+minLength, maxLength, pattern, format (date, date-time, time, email, uri, uuid), anyOf, oneOf (whose branches
+are taken to exclude one another), allOf, and $ref into the same document, recursive ones included. A schema
+that needs more is refused with status 400 and the place: no answer would be sure to fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,19 @@ from policysweep.models.rehearsal.patterns import UnsupportedPattern, matching
 from policysweep.models.rehearsal.plausible import Prompt
 from policysweep.models.rehearsal.request import ApiError, Json
 
-_UNSUPPORTED = (
-    "not", "if", "dependentRequired", "dependentSchemas", "patternProperties", "contains", "propertyNames",
-    "unevaluatedProperties", "$dynamicRef",
+_UNSUPPORTED = frozenset(
+    {
+        "not", "if", "dependentRequired", "dependentSchemas", "patternProperties", "contains",
+        "propertyNames", "unevaluatedProperties", "$dynamicRef",
+    }
 )  # fmt: skip
+_KEYWORD_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "properties": dict, "required": list, "enum": list, "prefixItems": list, "items": (dict, bool),
+    "anyOf": list, "oneOf": list, "allOf": list, "pattern": str, "minItems": int, "maxItems": int,
+    "minLength": int, "maxLength": int, "minProperties": int, "maxProperties": int, "minimum": (int, float),
+    "maximum": (int, float), "exclusiveMinimum": (int, float), "exclusiveMaximum": (int, float),
+    "multipleOf": (int, float),
+}  # fmt: skip
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$defs", "definitions", "$schema", "$id"}
 )
@@ -77,9 +86,7 @@ class _Filler:
     def _resolved(self, schema: Json, path: tuple[object, ...]) -> Json:
         """The schema with references, allOf and alternatives replaced by what was chosen."""
         for _ in range(_MAX_TRIES):
-            for keyword in _UNSUPPORTED:
-                if keyword in schema:
-                    raise _refused(path, f"uses {keyword}, which the rehearsal model does not understand")
+            _check_keywords(schema, path)
             if "$ref" in schema:
                 rest = {name: value for name, value in schema.items() if name != "$ref"}
                 schema = _merged(self._target(schema["$ref"], path), rest, path)
@@ -144,7 +151,9 @@ class _Filler:
     def _object(self, schema: Json, path: tuple[object, ...]) -> Json:
         properties = schema.get("properties", {})
         required = set(schema.get("required", ()))
-        names = [name for name in properties if name in required or self._wants(name, path)]
+        wanted = [name for name in properties if name not in required and self._wants(name, path)]
+        room = max(0, schema.get("maxProperties", len(properties)) - len(required))
+        names = [name for name in properties if name in required or name in wanted[:room]]
         value = {name: self.value(properties[name], (*path, name)) for name in names}
         extra = schema.get("additionalProperties", True)
         for name in schema.get("required", ()):
@@ -213,6 +222,14 @@ class _Filler:
             return numbers.within(schema, usual, draws.number(self._key, *path), whole=whole)
         except ValueError as error:
             raise _refused(path, str(error)) from error
+
+
+def _check_keywords(schema: Json, path: tuple[object, ...]) -> None:
+    for keyword, value in schema.items():
+        if keyword in _UNSUPPORTED:
+            raise _refused(path, f"uses {keyword}, which the rehearsal model does not understand")
+        if not isinstance(value, _KEYWORD_TYPES.get(keyword, object)):
+            raise _refused(path, f"has {keyword} {value!r}, which is no JSON schema")
 
 
 def _name(path: tuple[object, ...]) -> str:

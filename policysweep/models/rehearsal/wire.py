@@ -26,6 +26,7 @@ _STREAM_CHARACTERS = 24
 
 _ERROR_TYPES = {
     400: "BadRequestError",
+    403: "PermissionDeniedError",
     404: "NotFoundError",
     405: "MethodNotAllowedError",
     413: "RequestTooLargeError",

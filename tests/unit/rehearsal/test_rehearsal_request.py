@@ -63,6 +63,7 @@ def test_equal_bodies_have_equal_digests() -> None:
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "x"}]}]}, "`messages[0].tool_calls`"),
         ({"model": ""}, "`model` is required"),
         ({"tools": [{"type": "function"}]}, "`tools[0].function.name` is required"),
+        ({"tools": [{"function": {"name": "a", "parameters": ["x"]}}]}, "`tools[0].function.parameters`"),
         ({"tool_choice": "maybe"}, "`tool_choice` must be"),
         ({"tool_choice": {"type": "function", "function": {"name": "absent"}}}, "`tool_choice` must be"),
         ({"response_format": {"type": "json_schema"}}, "`response_format` must be"),

@@ -117,6 +117,13 @@ def test_schemas_of_pydantic_models_are_met(key: int) -> None:
     _Tree.model_validate(fill(_Tree.model_json_schema(), PROMPT, str(key)))
 
 
+def test_optional_properties_stay_within_the_limit() -> None:
+    properties = {name: {"type": "integer"} for name in "abcdef"}
+    schema = {"type": "object", "properties": properties, "required": ["c"], "maxProperties": 2}
+    sizes = [len(fill(schema, PROMPT, str(key))) for key in range(20)]
+    assert max(sizes) == 2
+
+
 def test_recursion_ends() -> None:
     schema = {"$ref": "#/$defs/N", "$defs": {"N": {"type": "object", "required": ["next"], "properties": {}}}}
     schema["$defs"]["N"]["properties"] = {"next": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]}}  # type: ignore[index]
@@ -162,6 +169,8 @@ def test_different_prompts_get_different_answers() -> None:
         ({"$ref": "#"}, "refers to itself"),
         ({"type": "integer", "minimum": 1.2, "maximum": 1.8}, "no multiple of 1"),
         ({"enum": []}, "empty enum"),
+        ({"type": "object", "properties": []}, "has properties [], which is no JSON schema"),
+        ({"type": "string", "minLength": "x"}, "has minLength 'x'"),
         ({"type": "date"}, "unknown type"),
         (
             {"type": "array", "items": {"const": 1}, "uniqueItems": True, "minItems": 2},

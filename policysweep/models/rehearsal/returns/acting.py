@@ -20,13 +20,18 @@ _FAULTS = ("wrong_item", "damaged_in_shipping", "defective")
 
 def use(functions: Mapping[str, Json], name: str, wanted: Mapping[str, Any]) -> ToolUse:
     """A call of an offered tool with those of the wanted arguments that its schema knows."""
-    parameters = functions.get(name, {}).get("parameters") or {}
-    properties = parameters.get("properties")
-    if not isinstance(properties, dict):
+    properties = properties_of(functions, name)
+    if not properties:
         return ToolUse.of(name, wanted)
     return ToolUse.of(
         name, {key: _fitting(value, properties[key]) for key, value in wanted.items() if key in properties}
     )
+
+
+def properties_of(functions: Mapping[str, Json], name: str) -> Json:
+    """The schemas of a tool's arguments; {} when it states none."""
+    properties = (functions.get(name, {}).get("parameters") or {}).get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _fitting(value: Any, schema: Any) -> Any:

@@ -75,9 +75,7 @@ def _declaration(functions: Mapping[str, Json], declared: Mapping[str, object]) 
 
 def _knows_current(request: ParsedRequest) -> bool:
     """Whether the order tool says that it finds the order of the conversation without its number."""
-    parameters = request.functions.get(ORDER_TOOL, {}).get("parameters") or {}
-    field = (parameters.get("properties") or {}).get("order_id") or {}
-    return f'"{_CURRENT}"' in str(field.get("description", ""))
+    return f'"{_CURRENT}"' in str(acting.properties_of(request.functions, ORDER_TOOL).get("order_id"))
 
 
 class _Handling:
