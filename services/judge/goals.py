@@ -50,7 +50,7 @@ async def extract_goals(
     """Ask the judge for the goals of the scenario's task."""
     tally = Tally()
     question = Question(
-        messages=lambda addition: prompt.goals_messages(scenario, addition),
+        messages=lambda addition: prompt.goals_messages(scenario.task, addition),
         again=prompt.again,
         schema=_SCHEMA,
         seed=seed,

@@ -157,14 +157,13 @@ def again(problem: str) -> str:
     return _AGAIN.format(problem)
 
 
-def goals_messages(scenario: scenario_pb2.Scenario, addition: str = "") -> list[Json]:
-    """The prompt that extracts a task's goals; they hold for all personas, so none of them is in it."""
-    task, brief = scenario.task, scenario.customer_brief
+def goals_messages(task: scenario_pb2.Task, addition: str = "") -> list[Json]:
+    """The prompt that extracts a task's goals. They hold for all personas, whose briefs may differ, so the
+    task alone is in it.
+    """
     case = Template(_GOALS_CASE).substitute(
         detail=quoted(task.detail),
         reason=quoted(task.reason),
         summary=quoted(task.summary),
-        basic_info=quoted(brief.basic_info),
-        behavior=quoted(brief.behavior),
     )
     return [{"role": "system", "content": _GOALS}, {"role": "user", "content": case + addition}]

@@ -269,9 +269,8 @@ def test_other_text_stays_verbatim() -> None:
 # ------------------------------------------------------------------ goals
 
 
-def test_the_prompt_for_goals_holds_nothing_of_a_persona() -> None:
-    one = prompt.goals_messages(scenario())
-    other = prompt.goals_messages(scenario(persona={"name": "Somebody Else", "description": "d"}))
-    assert one == other
-    assert "The kettle was used once." in str(one[1]["content"])
-    assert "Ada Lind" not in str(one)
+def test_the_prompt_for_goals_holds_the_design_and_keeps_it_quoted() -> None:
+    _, user = prompt.goals_messages(scenario().task)
+    assert "| The kettle was used once.\n" in str(user["content"])
+    attacked = prompt.goals_messages(scenario(task={"detail": ATTACKS[0]}).task)[1]
+    assert own_lines(str(attacked["content"])) == own_lines(str(user["content"]))
