@@ -25,13 +25,15 @@ REHEARSAL_PREFIX = "rehearsal-"
 _INT32_MAX = 2**31 - 1
 
 
-def _run_name(name: str) -> str:
+def run_name(name: str) -> str:
+    """The name of a run, unchanged; ValueError for what cannot name a folder and a Kubernetes object."""
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
         raise ValueError(f"must be 1 to 63 of a-z, 0-9 and - (not at the ends), not {name!r}")
     return name
 
 
-def _agent_name(name: str) -> str:
+def agent_name(name: str) -> str:
+    """The name of an agent, unchanged; ValueError for what cannot name a file, a label or a folder."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
         raise ValueError(f"must be 1 to 63 of A-Z, a-z, 0-9 and . _ - (not first), not {name!r}")
     return name
@@ -158,7 +160,7 @@ class CustomerSpec(ModelSpec):
 class AgentSpec(ModelSpec):
     """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
 
-    name: Annotated[str, AfterValidator(_agent_name)] = Field(
+    name: Annotated[str, AfterValidator(agent_name)] = Field(
         description="Name in records and tables, unique in the sweep."
     )
     target: Target | None = Field(
@@ -244,7 +246,7 @@ class LimitsSpec(_Part):
 class SweepSpec(_Part):
     """A sweep: agents x scenarios x trials."""
 
-    name: Annotated[str, AfterValidator(_run_name)] = Field(
+    name: Annotated[str, AfterValidator(run_name)] = Field(
         description="Name of the run: its folder in the store."
     )
     dataset: DatasetSpec = Field(
