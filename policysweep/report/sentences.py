@@ -24,9 +24,9 @@ def percent(share: float | None) -> str:
     return "100" if share == 1 else f"{min(100 * share, 99.9):.1f}"
 
 
-def interval(bounds: list[float] | None) -> str:
+def interval(ends: list[float] | None) -> str:
     """An interval in percent, as in "[3.9, 8.2]"; "" when there is none."""
-    return f"[{percent(bounds[0])}, {percent(bounds[1])}]" if bounds else ""
+    return f"[{percent(ends[0])}, {percent(ends[1])}]" if ends else ""
 
 
 def decimal(number: float) -> str:
@@ -42,6 +42,20 @@ def count(number: int | None) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun, as in "1 trial" or "3 trials"."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def bounds(ends: list[float] | None) -> str:
+    """An interval as it is, as in "[3.10, 3.74]"; "" when there is none."""
+    return f"[{decimal(ends[0])}, {decimal(ends[1])}]" if ends else ""
+
+
+def tokens(found: Json) -> Iterator[str]:
+    """Model calls, prompt tokens, cached share and written tokens of one role, for a table."""
+    cached = found["cached_share"]
+    yield count(found["model_calls"])
+    yield count(found["prompt_tokens"])
+    yield f"{percent(cached)}%" if cached is not None else "not reported" if found["answers"] else ""
+    yield count(found["completion_tokens"])
 
 
 def header(summary: Json) -> Iterator[tuple[str, str]]:
@@ -63,8 +77,7 @@ def agreement(summary: Json) -> Iterator[str]:
         yield from _all_agree(summary)
     kappa = found["fleiss_kappa"]
     if kappa["value"] is not None:
-        bounds = kappa["interval"]
-        shown = f"[{decimal(bounds[0])}, {decimal(bounds[1])}]" if bounds else "(no interval)"
+        shown = bounds(kappa["interval"]) or "(no interval)"
         yield f"Fleiss' kappa is {decimal(kappa['value'])} {shown}; 0 is chance, 1 is perfect agreement."
     yield from _divided(found["tasks"])
 
@@ -132,14 +145,18 @@ def _words(name: str) -> str:
 def unreported(summary: Json) -> Iterator[str]:
     """Answers of a model whose server did not state its tokens."""
     for name, section in summary["agents"].items():
-        for side, tokens in section["tokens"].items():
-            for kind in ("prompt", "completion"):
-                missing = tokens[f"{kind}_unreported"]
-                if missing:
-                    yield (
-                        f"{name}, {side}: {kind} tokens of {count(missing)} of {count(tokens['answers'])} "
-                        "answers; the total is of the others."
-                    )
+        for side, found in section["tokens"].items():
+            yield from unreported_of(f"{name}, {side}", found)
+
+
+def unreported_of(who: str, found: Json) -> Iterator[str]:
+    """What a role's servers did not state."""
+    for kind in ("prompt", "completion"):
+        if missing := found[f"{kind}_unreported"]:
+            yield (
+                f"{who}: {kind} tokens of {count(missing)} of {count(found['answers'])} "
+                "answers; the total is of the others."
+            )
 
 
 def notes(summary: Json) -> Iterator[str]:
