@@ -823,6 +823,7 @@ class JudgeInfo(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     SAMPLES_FIELD_NUMBER: _builtins.int
     PARSE_ATTEMPTS_FIELD_NUMBER: _builtins.int
+    TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The served model's name."""
     prompt_digest: _builtins.str
@@ -837,6 +838,8 @@ class JudgeInfo(_message.Message):
     """Samples per panel whose scores are not weighted."""
     parse_attempts: _builtins.int
     """Answers asked for per sample until one can be used, the first included."""
+    top_logprobs: _builtins.int
+    """Alternatives asked for at each token when token probabilities are used, else 0."""
     @_builtins.property
     def sampling(self) -> _agent_pb2.Sampling:
         """Sampling parameters."""
@@ -852,10 +855,11 @@ class JudgeInfo(_message.Message):
         version: _builtins.str = ...,
         samples: _builtins.int = ...,
         parse_attempts: _builtins.int = ...,
+        top_logprobs: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "parse_attempts", b"parse_attempts", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "samples", b"samples", "sampling", b"sampling", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "parse_attempts", b"parse_attempts", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "samples", b"samples", "sampling", b"sampling", "top_logprobs", b"top_logprobs", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from string import Template
 
+from policysweep.errors import InputError
 from policysweep.models.chat import Json
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, scenario_pb2
@@ -96,7 +97,10 @@ def _policy_sections(policy: scenario_pb2.Policy) -> Iterator[str]:
 
 
 def episode_text(rubric: Rubric, scenario: scenario_pb2.Scenario, episode: ep.Episode) -> str:
-    """The part of the user message that all panels of an episode share. Raises InputError, see transcript."""
+    """The part of the user message that all panels of an episode share.
+
+    Raises InputError for a role or persona that it cannot show.
+    """
     task = scenario.task
     return Template(_CASE).substitute(
         detail=quoted(task.detail),
@@ -124,6 +128,8 @@ def _persona(persona: scenario_pb2.Persona) -> str:
 def _agent_persona(rubric: Rubric, persona: ep.AgentPersona.ValueType) -> str:
     if persona == ep.AGENT_PERSONA_UNSPECIFIED:
         return _NO_PERSONA
+    if persona not in ep.AgentPersona.values():
+        raise InputError(f"JudgeEpisode: episode.agent_persona is {persona}, which no rubric describes")
     name = ep.AgentPersona.Name(persona).removeprefix("AGENT_PERSONA_")
     return f"The persona that was assigned to it is {name}: {rubric.agent_personas[name]}"
 

@@ -108,12 +108,14 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
                 f"max_tokens is {self._config.max_tokens}, but {served.model!r} is served with a context of "
                 f"{served.max_model_len} tokens, prompt included: lower --max-tokens"
             )
+        logprobs = await self._interrogator.uses_logprobs(timeout)
         return judge_pb2.GetJudgeInfoResponse(
             info=judge_pb2.JudgeInfo(
                 model=self._config.model,
                 prompt_digest=_PROMPT_DIGEST,
                 sampling=self._sampling,
-                logprobs=await self._interrogator.uses_logprobs(timeout),
+                logprobs=logprobs,
+                top_logprobs=self._config.top_logprobs if logprobs else 0,
                 rehearsal=served.rehearsal,
                 version=__version__,
                 samples=self._config.samples,

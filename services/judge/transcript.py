@@ -85,10 +85,14 @@ def _declared(episode: ep.Episode) -> Iterator[str]:
         yield "The agent declared no resolution."
         return
     resolution = episode.resolution
-    yield f"The declared outcome is {outcome_name(resolution.outcome)}. The declaration:"
+    yield f"The declared outcome is {_name(resolution.outcome)}. The declaration:"
     yield quoted(resolution.description, MESSAGE_CHARACTERS)
     yield from _listed("Conditions that it sets:", resolution.conditions)
     yield from _listed("Next steps that it gives the customer:", resolution.customer_next_steps)
+
+
+def _name(outcome: ep.Outcome.ValueType) -> str:
+    return outcome_name(outcome) if outcome in ep.Outcome.values() else f"unknown ({outcome})"
 
 
 def _listed(title: str, entries: Sequence[str]) -> Iterator[str]:
@@ -101,7 +105,7 @@ def _executed(reconciliation: ep.Reconciliation) -> Iterator[str]:
     if not reconciliation.writes:
         yield "No tool call changed the order."
     else:
-        yield f"The executed tool calls amount to {outcome_name(reconciliation.executed)}:"
+        yield f"The executed tool calls amount to {_name(reconciliation.executed)}:"
         yield quoted("\n".join(f"- {write.tool_name}" for write in reconciliation.writes))
     if reconciliation.mismatch:
         yield "What was declared and what was done contradict each other:"

@@ -7,18 +7,25 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2
 from services.judge.answer import Answer, Reading, problem, read_answer
+from services.judge.verdict import fill_verdict
 
-from .support import answer_to, reply, sheet, tokens
+from .support import DRIP_R, answer_to, reply, sheet, tokens
 
 UNPARSEABLE = judge_pb2.ABSENT_REASON_UNPARSEABLE
 OUT_OF_SCALE = judge_pb2.ABSENT_REASON_OUT_OF_SCALE
 TRUNCATED = judge_pb2.ABSENT_REASON_TRUNCATED
 REFUSED = judge_pb2.ABSENT_REASON_REFUSED
 DIALOGUE = sheet("dialogue")
+KEYS = [
+    *(metric.key for metric in DRIP_R.metrics),
+    *("score", "justification", "turn", "goal", "met", "goals", "outcome", "agent_turns", "customer_turns"),
+]
 
 
 def read(content: Any, key: str = "dialogue", **changes: Any) -> Answer:
@@ -130,6 +137,27 @@ def test_halves_of_surrogate_pairs_can_be_sent_on() -> None:
     found = read(text).scores[0]
     assert found.justification.startswith("? because")
     judge_pb2.Score(justification=found.justification)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(
+    st.sampled_from([each.key for each in DRIP_R.panels]), st.dictionaries(st.sampled_from(KEYS), ANYTHING)
+)
+def test_no_answer_breaks_the_reading_and_every_slot_has_a_value_or_a_reason(key: str, content: Any) -> None:
+    of = sheet(key)
+    answer = read({**answer_to(of), **content}, key)
+    for found in answer.scores:
+        assert (found.value is None) == (found.absent is not None)
+        assert found.value is None or found.value in (1, 2, 3, 4, 5)
+    verdict = judge_pb2.PanelVerdict()
+    fill_verdict(verdict, of, [answer])
+    assert all(score.HasField("value") != bool(score.absent_reason) for score in verdict.scores)
 
 
 # ------------------------------------------------------------------ turns

@@ -45,6 +45,17 @@ async def test_a_good_answer_is_asked_for_once() -> None:
     )
 
 
+async def test_a_number_that_one_call_does_not_report_hides_no_other() -> None:
+    silent = reply("no JSON", usage=ep.Usage(latency_seconds=0.25, model_calls=1))
+    (verdict,) = (await judged(ScriptedModel(silent, GOOD), "dialogue")).panels
+    assert verdict.usage == ep.Usage(
+        prompt_tokens=100, completion_tokens=20, latency_seconds=0.75, model_calls=2
+    )
+    (verdict,) = (await judged(ScriptedModel(silent), "dialogue")).panels
+    assert not verdict.usage.HasField("prompt_tokens")
+    assert verdict.usage.model_calls == 2
+
+
 async def test_an_unusable_answer_is_asked_for_again_with_another_seed_and_a_word_on_why() -> None:
     model = ScriptedModel(PROSE, GOOD)
     (verdict,) = (await judged(model, "dialogue")).panels

@@ -114,6 +114,12 @@ def test_the_assigned_persona_is_the_episodes(name: str) -> None:
     assert f"assigned to it is {name}: {DRIP_R.agent_personas[name]}" in text
 
 
+def test_values_that_the_contract_does_not_know_are_told() -> None:
+    with pytest.raises(InputError, match="agent_persona is 99"):
+        prompt.episode_text(DRIP_R, scenario(), ep.Episode.FromString(b"\x20\x63"))
+    assert "is unknown (42)." in transcript.ending(ep.Episode.FromString(b"\x42\x02\x08\x2a"))
+
+
 def test_no_persona_is_said_to_be_none() -> None:
     assert "No persona was assigned to it." in prompt.episode_text(DRIP_R, scenario(), unresolved())
 
