@@ -9,7 +9,7 @@ from functools import cached_property
 
 from policysweep.models.rehearsal import draws
 
-_QUOTED = re.compile(r"[\"“]([A-Z][^\"“”\n]{2,60})[\"”]")
+_QUOTED = re.compile(r"[\"“']([A-Z][^\"“”\n]{2,58}[^\"“”\s,.])[\"”'](?![a-z])")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]{3,}")
 _CITED_CHARACTERS = 6000
 _PLAIN_WORDS = ("the", "order", "item", "policy", "customer", "window", "refund", "condition")
@@ -38,7 +38,11 @@ class Prompt:
 
     @cached_property
     def _titles(self) -> list[str]:
-        return _QUOTED.findall(self._text)
+        return list(dict.fromkeys(_QUOTED.findall(self._text)))
+
+    def titles(self) -> list[str]:
+        """The names that the prompt quotes, each once, in order."""
+        return self._titles
 
     def word(self, *key: object) -> str:
         """One word."""

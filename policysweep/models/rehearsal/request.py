@@ -68,6 +68,10 @@ class ParsedRequest:
         said = "\x1e".join(map(text_of, self.messages))
         return hashlib.sha256(f"{self.model}\x1e{self.trial}\x1e{said}".encode()).hexdigest()
 
+    def whole_text(self) -> str:
+        """The text of all messages."""
+        return "\n".join(map(text_of, self.messages))
+
     def last_text(self) -> str:
         """The text of the last message."""
         return text_of(self.messages[-1])

@@ -20,7 +20,8 @@ from policysweep.models.rehearsal.chat import chat
 from policysweep.models.rehearsal.customer.script import WITHDRAW, customer
 from policysweep.models.rehearsal.draft import Draft, ToolUse
 from policysweep.models.rehearsal.judge import JUDGE
-from policysweep.models.rehearsal.request import Json, ParsedRequest, text_of
+from policysweep.models.rehearsal.order_facts import order_facts
+from policysweep.models.rehearsal.request import Json, ParsedRequest
 from policysweep.models.rehearsal.returns.agent import DECLARE, returns_agent
 from policysweep.models.rehearsal.structured import fill
 
@@ -33,7 +34,7 @@ StructuredRole = Callable[[ParsedRequest, Json], Any]
 ROLES: Mapping[str, Role] = {DECLARE: returns_agent, WITHDRAW: customer}
 """Roles by the tool that gives them away; the first that is offered counts."""
 
-STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE}
+STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE, "order_facts": order_facts}
 """Structured answers by the name of the JSON schema; the generic filler answers all others."""
 
 
@@ -51,14 +52,12 @@ def respond(request: ParsedRequest) -> Draft:
 def structured(request: ParsedRequest, schema: Json) -> Draft:
     """A structured answer as compact JSON."""
     script = STRUCTURED.get(request.schema_name)
-    value = (
-        script(request, schema) if script else fill(schema, _whole_text(request), request.conversation_key())
-    )
+    value = (script or _filled)(request, schema)
     return Draft(orjson.dumps(value).decode())
 
 
-def _whole_text(request: ParsedRequest) -> str:
-    return "\n".join(text_of(message) for message in request.messages)
+def _filled(request: ParsedRequest, schema: Json) -> Any:
+    return fill(schema, request.whole_text(), request.conversation_key())
 
 
 def _within_choice(draft: Draft, request: ParsedRequest) -> Draft:
