@@ -55,6 +55,7 @@ def reply(
         ("The customer honestly does not know, and hopes.", "I honestly do not know, and hope."),
         ("The customer tries, washes and has no photo.", "I try, washes and have no photo."),
         ("Priyanka purchased a lamp.", "I purchased a lamp."),
+        ("Priyanka Deshmukh purchased a lamp.", "I purchased a lamp."),
         ("The box was sealed.", "The box was sealed."),
     ],
 )

@@ -34,8 +34,9 @@ _NOT_VERBS = frozenset(
 
 def first_person(sentence: str, name: str = "") -> str:
     """The sentence as the customer would say it; `name` is the customer's, as briefs sometimes use it."""
-    for known in {name, name.split(" ")[0]} - {""}:
-        sentence = sentence.replace(known, "the customer")
+    for known in (name, name.split(" ")[0]):  # the full name first: the first name is a part of it
+        if known:
+            sentence = sentence.replace(known, "the customer")
     sentence = _POSSESSIVE.sub("my", sentence)
     sentence = _AS_OBJECT.sub(r"\1 me", sentence)
     sentence = _AS_SUBJECT.sub(_subject, sentence)
