@@ -1,0 +1,64 @@
+// What all charts share. Observable Plot draws SVG with currentColor and the page's color variables, so a chart
+// follows the theme without being drawn again.
+
+import { h } from "./dom.js";
+import { shortened } from "./words.js";
+
+const COLORS = {
+  RETURN_REFUND_FULL_BANK: "full",
+  RETURN_REFUND_PARTIAL_BANK: "partial",
+  RETURN_REFUND_GIFT_CARD: "gift",
+  REPLACEMENT_EXCHANGE: "replace",
+  DENY_REFUND: "deny",
+  ESCALATE_HUMAN_AGENT: "escalate",
+  USER_ABORT: "abort",
+};
+
+export function outcomeColor(key) {
+  return `var(--${COLORS[key] ?? "none"})`;
+}
+
+export function onOutcomeColor(key) {
+  return `var(--on-${COLORS[key] ?? "none"})`;
+}
+
+export function plot(options) {
+  const svg = Plot.plot({ className: "chart", ...options });
+  // Its style element would need an exception in the page's policy; charts.css holds the same rules.
+  for (const style of svg.querySelectorAll("style")) style.remove();
+  return svg;
+}
+
+// Room for row labels, and labels that fit in: a third of the width at most.
+export function labels(names, width) {
+  const longest = Math.max(0, ...names.map((name) => name.length));
+  const length = Math.max(6, Math.min(longest, Math.floor(width / 3 / 6.6)));
+  return { margin: Math.ceil(length * 6.6) + 12, format: (name) => shortened(name, length) };
+}
+
+const ROW = 17;
+const PANEL = 290; // Narrowest panel, in pixels.
+
+// Values with intervals: a small chart for each `facet`, a row for each agent, one scale for all.
+// rows: [{facet, agent, value, low, high, title, color}]; `x` are the options of the scale, with its domain.
+export function intervalPanels(width, rows, facets, agents, x) {
+  const columns = Math.max(1, Math.min(facets.length, Math.floor(width / PANEL)));
+  const each = Math.floor((width - (columns - 1) * 24) / columns);
+  const { margin, format } = labels(agents, each);
+  const panel = (facet) => plot({
+    width: each,
+    height: agents.length * ROW + 26,
+    marginLeft: margin,
+    marginRight: 14,
+    marginTop: 2,
+    marginBottom: 24,
+    x: { label: null, ticks: 5, ...x },
+    y: { domain: agents, label: null, tickSize: 0, tickFormat: format, padding: 0.3 },
+    marks: [
+      Plot.gridX({ strokeOpacity: 0.14, ticks: 5 }),
+      Plot.ruleY(rows.filter((row) => row.facet === facet), { y: "agent", x1: "low", x2: "high", stroke: "color", strokeWidth: 6, strokeOpacity: 0.4 }),
+      Plot.dot(rows.filter((row) => row.facet === facet), { y: "agent", x: "value", r: 3.5, fill: "color", stroke: "var(--paper)", title: "title" }),
+    ],
+  });
+  return h("div", { class: "panels" }, facets.map((facet) => h("div", null, h("p", { class: "facet-title" }, facet), panel(facet))));
+}
