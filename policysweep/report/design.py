@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policysweep.errors import InputError
 from policysweep.v1 import episode_pb2 as ep
@@ -12,11 +12,11 @@ from policysweep.v1 import scenario_pb2
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Scenarios that share something. `order` sorts the groups of one kind, then `key` does."""
+    """Units that share something, named by `key`. `order` sorts the groups of one kind, then `key` does."""
 
     key: str
-    title: str
-    order: int = 0
+    title: str = field(compare=False)
+    order: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _differences(differences: list[Json]) -> Iterator[str]:
         holding = sum(p < 0.05 for p in tested)
         yield (
             f"{count(holding)} of {count(len(tested))} differences between two agents in a dimension are "
-            "larger than chance explains (Holm, 5%)."
+            "larger than chance explains (5%, Holm within each pair)."
         )
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from policysweep.report.figures import Json
+from policysweep.report.sentences import counted
 
 _NAMED = 3
 
@@ -52,7 +53,7 @@ def _self_notes(own: Mapping[str, list[Json]]) -> Iterator[Json]:
 
 def _judging_notes(judging: Json) -> Iterator[Json]:
     for why, number in judging["left_out"].items():
-        yield _note(f"{number:,} verdicts left out", _LEFT_OUT[why])
+        yield _note(f"{counted(number, 'verdict')} left out", _LEFT_OUT[why])
     titles = {each["key"]: each["title"] for each in judging["rubric"]["dimensions"]}
     for judge, section in judging["judges"].items():
         # Agents and dimensions often lack the same metrics for the same reason.

@@ -61,10 +61,10 @@ def alpha(counts: IntArray, tasks: IntArray, level: Level, seed: int) -> Alpha:
     if np.count_nonzero(counts.sum(axis=0)) == 1:
         return Alpha(Estimate(None, None, "all ratings are the same, so alpha is undefined"), len(counts))
     value = float(krippendorff.alpha(value_counts=counts, level_of_measurement=level))
-    observed = per_task(_coincidences(counts), tasks)
+    observed = per_task(coincidences(counts), tasks)
     weights = bootstrap.resamples(len(observed), seed)
     replicates = np.tensordot(weights, observed, axes=1)
-    return Alpha(bootstrap.with_interval(value, _alphas(replicates, level), len(observed)), len(counts))
+    return Alpha(bootstrap.with_interval(value, alphas(replicates, level), len(observed)), len(counts))
 
 
 def weighted_kappa(first: IntArray, second: IntArray, tasks: IntArray, seed: int) -> Estimate:
@@ -79,18 +79,18 @@ def weighted_kappa(first: IntArray, second: IntArray, tasks: IntArray, seed: int
         return Estimate(None, None, "all ratings are the same, so kappa is undefined")
     value = float(cohens_kappa(table, wt="quadratic", return_results=False))
     weights = bootstrap.resamples(len(tables), seed)
-    replicates = _kappas(np.tensordot(weights, tables, axes=1))
+    replicates = weighted_kappas(np.tensordot(weights, tables, axes=1))
     return bootstrap.with_interval(value, replicates, len(tables))
 
 
-def _coincidences(counts: IntArray) -> FloatArray:
+def coincidences(counts: IntArray) -> FloatArray:
     """Coincidences of each item: [items, categories, categories]."""
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
-    coincidences: FloatArray = pairs / (counts.sum(axis=1) - 1.0)[:, None, None]
-    return coincidences
+    shares: FloatArray = pairs / (counts.sum(axis=1) - 1.0)[:, None, None]
+    return shares
 
 
-def _alphas(observed: FloatArray, level: Level) -> FloatArray:
+def alphas(observed: FloatArray, level: Level) -> FloatArray:
     """Alpha of each matrix of coincidences: [replicates, categories, categories] -> [replicates]."""
     margins = observed.sum(axis=2)
     n = margins.sum(axis=1)[:, None, None]
@@ -110,7 +110,8 @@ def _distances(margins: FloatArray, level: Level) -> FloatArray:
     return squares
 
 
-def _kappas(tables: FloatArray) -> FloatArray:
+def weighted_kappas(tables: FloatArray) -> FloatArray:
+    """Quadratic-weighted kappa of each table of pairs: [replicates, points, points] -> [replicates]."""
     shares = tables / tables.sum(axis=(1, 2), keepdims=True)
     place = np.arange(POINTS)
     weights = (place[:, None] - place) ** 2

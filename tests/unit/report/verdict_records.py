@@ -73,7 +73,9 @@ def score(
         added.scale_mass = mass
 
 
-def simple(unit_id: str, judge: str = "j", **values: float | None) -> Iterator[run_pb2.VerdictRecord]:
+def simple(
+    unit_id: str, values: Mapping[str, float | None], judge: str = "j"
+) -> Iterator[run_pb2.VerdictRecord]:
     """Verdicts with one value for each metric named, None for an unparseable one.
 
     Those that look at turns have one turn of the agent.
