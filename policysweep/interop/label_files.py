@@ -47,7 +47,7 @@ class Row:
         return Problem(self.file, self.line, column, message)
 
     def cell(self, column: str) -> str:
-        """A cell as text, empty when it is not given. What JSON has beside text and numbers fits no column."""
+        """A cell as text, empty when it is not given. A JSON list, say, becomes text that fits no column."""
         return str(self.given.get(column, ""))
 
 

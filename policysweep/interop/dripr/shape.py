@@ -54,7 +54,7 @@ def _nothing(value: Any) -> Iterator[Finding]:
 
 _ANYTHING = mapping(lambda _: ())
 
-_CALL = {"tool_call_id": string, "tool_name": filled, "arguments": _ANYTHING}
+_CALL = {"tool_call_id": string, "tool_name": filled, "arguments": _ANYTHING, "arguments_json": string}
 _RESULT = {"tool_call_id": string, "tool_name": filled, "result": _ANYTHING}
 
 
@@ -67,7 +67,7 @@ def _turn_of(kind: str) -> Rule:
     }
     optional = ["message", "tool_calls", "tool_result"]
     if kind == "tool_call":
-        call = record(_CALL | {"arguments_json": string}, optional=["arguments_json"], unknown="warning")
+        call = record(_CALL, optional=["arguments_json"], unknown="warning")
         parts["tool_calls"] = listing(call, at_least=1)
         optional.remove("tool_calls")
     elif kind == "tool_result":
@@ -97,7 +97,9 @@ def _agent(value: Any) -> Iterator[Finding]:
         yield Finding((), str(error))
 
 
-_INTERACTIONS = listing(record(_CALL | {"caller": string}, optional=["caller"], unknown="warning"))
+_INTERACTIONS = listing(
+    record(_CALL | {"caller": string}, optional=["caller", "arguments_json"], unknown="warning")
+)
 
 _OURS = record(
     {

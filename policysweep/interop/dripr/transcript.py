@@ -187,10 +187,13 @@ def _value(text: str, key: str) -> dict[str, Any]:
 def turns(episode: ep.Episode) -> Iterator[dict[str, Any]]:
     """The turns of an episode, the customer's tool traffic among them."""
     events = deque(episode.customer_tool_events)
+    before = ep.ROLE_UNSPECIFIED
     for position, message in enumerate(episode.messages):
         while events and events[0].after_message <= position:
             yield from _event_turns(events.popleft())
-        yield from _message_turns(message)
+        # Without a turn of its own an empty text would leave its calls to the agent's message before.
+        yield from _message_turns(message, says=bool(message.content) or before == ep.ROLE_AGENT)
+        before = message.role
     for event in events:
         yield from _event_turns(event)
 
@@ -208,14 +211,14 @@ def _event_turns(event: ep.CustomerToolEvent) -> Iterator[dict[str, Any]]:
         )
 
 
-def _message_turns(message: ep.Message) -> Iterator[dict[str, Any]]:
+def _message_turns(message: ep.Message, *, says: bool) -> Iterator[dict[str, Any]]:
     if message.role == ep.ROLE_TOOL:
         result = _result_record(message.tool_call_id, message.tool_name, message.content)
         yield _turn("tool_result", tool_result=result)
         return
     if message.role not in _SPEAKERS:
         raise InputError(f"a message has role {message.role}, which no conversation has")
-    if message.content or not message.tool_calls:
+    if says or not message.tool_calls:
         yield _turn(_SPEAKERS[message.role], message=message.content)
     for call in message.tool_calls:
         yield _turn("tool_call", tool_calls=[_call_record(call)])
