@@ -9,6 +9,7 @@ is refused: who wants to correct one deletes its file and imports again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,20 +92,25 @@ class _Standing:
     labels: dict[Subject, run_pb2.HumanLabel] = field(default_factory=dict)
     files: dict[Subject, str] = field(default_factory=dict)
 
+    def add(self, label: run_pb2.HumanLabel, name: str, where: str) -> None:
+        """Take in a label of a file in a folder. InputError when it contradicts one before."""
+        subject = _subject(label)
+        first = self.labels.setdefault(subject, label)
+        self.files.setdefault(subject, name)
+        if first != label:
+            raise InputError(
+                f"{where}: {self.files[subject]} and {name} contradict each other on unit {label.unit_id}, "
+                f"{label.metric}, by {label.annotator}: delete one of the two files"
+            )
+
 
 async def _standing(ledger: RunLedger) -> _Standing:
     folder, standing = ledger.folder(LABELS), _Standing()
     names = sorted([name async for name in folder.list_names() if _FILE.fullmatch(name)])
-    async for name, content in folder.read_many(names):
-        for label in _decode(f"{folder.url}/{name}", name, content):
-            subject = _subject(label)
-            first = standing.labels.setdefault(subject, label)
-            standing.files.setdefault(subject, name)
-            if first != label:
-                raise InputError(
-                    f"{folder.url}: {standing.files[subject]} and {name} contradict each other on unit "
-                    f"{label.unit_id}, {label.metric}, by {label.annotator}: delete one of the two files"
-                )
+    async with contextlib.aclosing(folder.read_many(names)) as files:
+        async for name, content in files:
+            for label in _decode(f"{folder.url}/{name}", name, content):
+                standing.add(label, name, folder.url)
     return standing
 
 
@@ -138,10 +144,12 @@ async def _message_problems(
     """Labels of a message that the conversation does not have, or that neither side wrote."""
     turns = [(row, label) for row, label in found if label.HasField("message_index")]
     roles: dict[str, Sequence[ep.Role.ValueType]] = {}
-    async for record in ledger.scan_records(sorted({label.unit_id for _, label in turns})):
-        if isinstance(record, DamagedRecord):
-            raise StoreError(f"the record of unit {record.unit_id} is damaged: see `policysweep verify`")
-        roles[record.unit.unit_id] = [message.role for message in record.episode.messages]
+    scan = ledger.scan_records(sorted({label.unit_id for _, label in turns}))
+    async with contextlib.aclosing(scan) as records:
+        async for record in records:
+            if isinstance(record, DamagedRecord):
+                raise StoreError(f"the record of unit {record.unit_id} is damaged: see `policysweep verify`")
+            roles[record.unit.unit_id] = [message.role for message in record.episode.messages]
     problems = []
     for row, label in turns:
         messages = roles[label.unit_id]
