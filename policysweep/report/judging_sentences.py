@@ -25,46 +25,53 @@ def signed(number: float) -> str:
 
 def mean(figure: Json) -> str:
     """A mean with its interval, or that there is none."""
-    return (
-        "none"
-        if figure["mean"] is None
-        else f"{decimal(figure['mean'])} {bounds(figure['interval'])}".rstrip()
-    )
+    if figure["mean"] is None:
+        return "none"
+    return f"{decimal(figure['mean'])} {bounds(figure['interval'])}".rstrip()
 
 
 def difference(figure: Json) -> str:
     """A difference with its sign and interval."""
-    return (
-        "none"
-        if figure["mean"] is None
-        else f"{signed(figure['mean'])} {bounds(figure['interval'])}".rstrip()
-    )
+    if figure["mean"] is None:
+        return "none"
+    return f"{signed(figure['mean'])} {bounds(figure['interval'])}".rstrip()
 
 
 def judge(name: str, section: Json) -> Iterator[str]:
     """How far one judge's scores can be trusted, and what it says of the customer simulator."""
-    answers = section["answers"]
-    found, scores = section["info"]["model"] or "model not stated", answers["scores"]
-    unusable = f"{percent(answers['unusable_rate'])}% of its {count(answers['model_calls'])} answers"
-    yield (
-        f"{name} ({found}) judged {counted(answers['units'], 'unit')}; {unusable} could not be used in full; "
-        f"{_absent(scores)}."
-    )
+    answers, model = section["answers"], section["info"]["model"] or "model not stated"
+    if not answers["units"]:
+        yield f"{name} ({model}) has judged nothing yet."
+        return
+    scores = answers["scores"]
+    units = counted(answers["units"], "unit")
+    yield f"{name} ({model}) judged {units}{_unusable(answers)}; {_absent(scores)}."
     if scores["with_mass"]:
         yield (
             f"{count(scores['low_mass'])} of {count(scores['with_mass'])} scores have little probability "
             f"on the scale (mean {percent(scores['mean_mass'])}%)."
         )
     if scores["repeated"]:
-        yield (
-            f"Repeated samples of one score have a standard deviation of {decimal(scores['mean_spread'])} "
-            "on average."
-        )
+        spread = decimal(scores["mean_spread"])
+        yield f"Repeated samples of one score have a standard deviation of {spread} on average."
     yield from _outcomes(section["agents"])
-    quality = section["customer"]["all"]["overall"]
-    units = counted(quality["n"], "unit")
-    yield f"Customer simulator, not part of the scores above: {mean(quality)} over {units}."
+    yield _customer(section["customer"]["all"]["overall"])
     yield from _differences(section["differences"])
+
+
+def _unusable(answers: Json) -> str:
+    """A run that was judged elsewhere may not say how many answers it took."""
+    if not answers["model_calls"]:
+        return ""
+    share = f"{percent(answers['unusable_rate'])}% of its {count(answers['model_calls'])} answers"
+    return f"; {share} could not be used in full"
+
+
+def _customer(quality: Json) -> str:
+    if quality["mean"] is None:
+        return f"Customer simulator, not part of the scores above: no score ({quality['reason']})."
+    units = counted(quality["n"], "unit")
+    return f"Customer simulator, not part of the scores above: {mean(quality)} over {units}."
 
 
 def _absent(scores: Json) -> str:
