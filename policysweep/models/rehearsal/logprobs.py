@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from policysweep.models.rehearsal import draws
@@ -15,6 +16,8 @@ from policysweep.models.rehearsal import draws
 _TOKEN = re.compile(r"\d|[^\W\d_]{1,6}|\s+|.", re.DOTALL)
 _SCALE = "12345"
 _OFF_SCALE = 0.002
+_GRADES = 8
+"""Degrees of confidence on words: few, so that an entry is made once and not for each token."""
 _FILLERS = (
     " the", " a", ",", ".", " and", " of", " to", " in", "\n", " is", '"', " that", " for", " it", "}", " on",
     " with", ":", " as", " or",
@@ -28,13 +31,22 @@ def split(text: str) -> list[str]:
 
 def content(text: str, top: int, digest: str) -> list[dict[str, Any]]:
     """`choices[0].logprobs.content`: one entry per token, each with `top` alternatives, likeliest first."""
-    return [_entry(token, position, top, digest) for position, token in enumerate(split(text))]
+    start = draws.number("words", digest)
+    return [
+        _entry(token, _score_masses(token, position, digest), top)
+        if token in _SCALE
+        else _word_entry(token, (start >> position % 60) % _GRADES, top)
+        for position, token in enumerate(split(text))
+    ]
 
 
-def _entry(token: str, position: int, top: int, digest: str) -> dict[str, Any]:
-    masses = (
-        _score_masses(token, position, digest) if token in _SCALE else _word_masses(token, position, digest)
-    )
+@lru_cache(maxsize=8192)
+def _word_entry(token: str, grade: int, top: int) -> dict[str, Any]:
+    sure = 0.7 + 0.299 * grade / (_GRADES - 1)
+    return _entry(token, {token: sure} | _fillers(token, 1.0 - sure, len(_FILLERS)), top)
+
+
+def _entry(token: str, masses: dict[str, float], top: int) -> dict[str, Any]:
     ranked = sorted(masses.items(), key=lambda pair: (-pair[1], pair[0]))
     return _named(token, masses[token]) | {"top_logprobs": [_named(*pair) for pair in ranked[:top]]}
 
@@ -53,11 +65,6 @@ def _score_masses(token: str, position: int, digest: str) -> dict[str, float]:
     total = sum(weights.values())
     on_scale = {digit: weight / total * (1 - _OFF_SCALE) for digit, weight in weights.items()}
     return on_scale | _fillers(token, _OFF_SCALE, 15)
-
-
-def _word_masses(token: str, position: int, digest: str) -> dict[str, float]:
-    sure = 0.7 + 0.299 * draws.fraction("word", digest, position)
-    return {token: sure} | _fillers(token, 1.0 - sure, len(_FILLERS))
 
 
 def _fillers(token: str, mass: float, many: int) -> dict[str, float]:
