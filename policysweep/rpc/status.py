@@ -77,7 +77,8 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
     where = f"{boundary.peer} at {target}"
     match error.code():
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
-            return boundary.unavailable(f"{where} cannot be reached: {message}")
+            # The core's chain of causes ends with the one that a reader can act on.
+            return boundary.unavailable(f"{where} cannot be reached: {message.rpartition(': ')[2]}")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return boundary.timeout(f"{where} did not answer in time")
         case code:

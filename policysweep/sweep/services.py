@@ -79,7 +79,7 @@ async def _agent_info(name: str, target: str, channels: Channels) -> tuple[str, 
         answer = await stub.GetAgentInfo(agent_pb2.GetAgentInfoRequest(), timeout=_INFO_SECONDS)
     except grpc.aio.AioRpcError as error:
         known = status.error_from(error, status.AGENT, target)
-        raise type(known)(f"agent {name} ({target}): {known}") from error
+        raise type(known)(f"agent {name}: {known}") from error
     return name, answer.info
 
 
@@ -97,5 +97,5 @@ async def _simulator_info(target: str, channels: Channels) -> simulator_pb2.Simu
         answer = await stub.GetSimulatorInfo(simulator_pb2.GetSimulatorInfoRequest(), timeout=_INFO_SECONDS)
     except grpc.aio.AioRpcError as error:
         known = status.error_from(error, status.SERVICE, target)
-        raise type(known)(f"simulator ({target}): {known}") from error
+        raise type(known)(f"simulator {target}: {known}") from error
     return answer.info

@@ -61,7 +61,7 @@ class Sweep:
 
     def contents(self) -> dict[str, bytes]:
         """What decides results: manifest, inputs and records, by name."""
-        kept = [self.folder / "manifest.json", *self.folder.glob("inputs/*"), *self.records]
+        kept = [*self.folder.glob("manifest.json"), *self.folder.glob("inputs/*"), *self.records]
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in kept}
 
 
@@ -114,7 +114,7 @@ def make_sweep(tmp_path: Path) -> Iterator[Callable[..., Sweep]]:
         for process in sweep.running:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+                process.communicate()
 
 
 def settled(data: bytes) -> run_pb2.UnitRecord:

@@ -123,7 +123,9 @@ def _rewrite(file: Path, change: Any) -> None:
 
 def _plant_scenario(scenario: dict[str, Any], plant: Any) -> None:
     for field in ("private_info", "behavior"):
-        scenario["customer_task_detail"][field] += f" The word is {plant(field)}."
+        # In every sentence, so that whatever the customer gives away carries it.
+        text = scenario["customer_task_detail"][field]
+        scenario["customer_task_detail"][field] = text.replace(". ", f" {plant(field)}. ")
     _plant_task(scenario["task"], plant)
 
 

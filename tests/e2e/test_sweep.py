@@ -154,7 +154,8 @@ def test_killing_a_service_in_mid_sweep_loses_nothing(make_sweep: Any, module: s
         os.kill(_service(driver, module), signal.SIGKILL)
     output, _ = driver.communicate(timeout=150)
     assert "restarting it" in output
-    assert sweep.run()[0] == 0
+    code, output = sweep.run()
+    assert code == 0, output
     assert len(sweep.records) == 160
     assert sweep.verify()[0] == 0
 
