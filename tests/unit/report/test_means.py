@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policysweep.report.means import ALL_THE_SAME, ONE_TASK, ColumnMeans
@@ -93,6 +93,7 @@ def test_no_units() -> None:
 cells = st.one_of(st.none(), st.integers(1, 5).map(float))
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), cells, cells), min_size=1, max_size=30))
 def test_a_score_that_is_absent_is_as_if_its_unit_had_never_been(
     rows: list[tuple[int, float | None, float | None]],

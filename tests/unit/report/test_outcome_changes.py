@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from statsmodels.stats.contingency_tables import SquareTable
 
 from policysweep.report.outcome_changes import FLIPS, swap_test
 
@@ -43,12 +44,16 @@ def test_one_task_alone_shows_nothing_however_many_conversations_it_has() -> Non
 
 
 def test_the_test_keeps_its_level_when_tasks_are_clusters() -> None:
-    """Outcomes that all conversations of a task share: a test of independent pairs would see differences."""
+    """Outcomes that the conversations of a task share; a test of independent pairs sees what is not there."""
     generator = np.random.default_rng(0)
     tasks = np.repeat(np.arange(12), 10)
-    found = []
+    found, independent = [], []
     for draw in range(120):
-        before, after = (np.repeat(generator.integers(1, 4, size=12), 10) for _ in range(2))
-        p_value = swap_test(before, after, tasks, 8, draw)
+        before, after = (np.repeat(generator.integers(0, 3, size=12), 10) for _ in range(2))
+        p_value = swap_test(before, after, tasks, 3, draw)
         found.append(p_value is not None and p_value < 0.05)
+        table = np.zeros((3, 3))
+        np.add.at(table, (before, after), 1.0)
+        independent.append(SquareTable(table).homogeneity().pvalue < 0.05)
     assert np.mean(found) < 0.11
+    assert np.mean(independent) > 0.5

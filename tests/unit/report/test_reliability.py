@@ -5,7 +5,7 @@ from itertools import product
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -51,6 +51,7 @@ def test_alpha_of_the_textbook() -> None:
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal"])
+@settings(max_examples=60, deadline=None)
 @given(counts=st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=12))
 def test_the_bootstraps_alpha_is_that_of_the_library(level: Level, counts: list[list[int]]) -> None:
     table = np.array([row for row in counts if sum(row) > 1]).reshape(-1, 3)
@@ -90,6 +91,7 @@ def test_weighted_kappa_by_hand() -> None:
     assert found.value == pytest.approx(1 - (17 / 4) / expected)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30))
 def test_weighted_kappa_is_the_concordance_of_the_numbers(pairs: list[tuple[int, int]]) -> None:
     """Quadratic weights make kappa Lin's concordance correlation, with the variances of the population."""

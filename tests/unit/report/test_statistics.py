@@ -170,10 +170,7 @@ def test_holm_by_hand(given_p: Mapping[str, float | None], expected: Mapping[str
     assert holm(given_p) == pytest.approx(dict(expected))
 
 
-@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
-def test_holm_is_that_of_statsmodels(p_values: list[float | None]) -> None:
+def test_holm_is_that_of_statsmodels() -> None:
+    p_values = [*np.random.default_rng(0).uniform(size=40) ** 3, 0.0, 0.02, 0.02, 1.0]
     found = holm({str(place): p for place, p in enumerate(p_values)})
-    made = [p for p in p_values if p is not None]
-    expected = iter(multipletests(made, method="holm")[1] if made else [])
-    for place, p in enumerate(p_values):
-        assert found[str(place)] == (None if p is None else pytest.approx(next(expected)))
+    assert list(found.values()) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
