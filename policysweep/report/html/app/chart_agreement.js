@@ -53,7 +53,8 @@ export function kappaMap(width) {
   if (!found.length) return null;
   const { margin, format } = labels(agents, width);
   const side = Math.min(92, (width - margin - 10) / agents.length);
-  const text = { x: "column", y: "row" };
+  const text = { x: "column", y: "row", pointerEvents: "none" };
+  const roomy = side > 70;
   return plot({
     width: margin + side * agents.length + 10,
     height: Math.min(side, 56) * agents.length + 40,
@@ -63,12 +64,12 @@ export function kappaMap(width) {
     y: { domain: agents, label: null, tickSize: 0, tickFormat: format },
     marks: [
       Plot.cell(found, {
-        ...text, inset: 1, fill: (cell) => (cell.value < 0 ? "var(--below)" : "var(--agree)"),
+        x: "column", y: "row", inset: 1, fill: (cell) => (cell.value < 0 ? "var(--below)" : "var(--agree)"),
         fillOpacity: (cell) => 0.5 * Math.min(1, Math.abs(cell.value ?? 0)),
         title: (cell) => `${cell.row} and ${cell.column}: ${cell.value?.toFixed(2) ?? "undefined"} ${cell.bounds}, n = ${cell.n}`,
       }),
-      Plot.text(found, { ...text, text: (cell) => cell.value?.toFixed(2) ?? "none", dy: side > 70 ? -6 : 0, fontWeight: 600, pointerEvents: "none" }),
-      side > 70 && Plot.text(found, { ...text, text: "bounds", dy: 9, fontSize: 10, fill: "var(--dim)", pointerEvents: "none" }),
+      Plot.text(found, { ...text, text: (cell) => cell.value?.toFixed(2) ?? "none", dy: roomy ? -6 : 0, fontWeight: 600 }),
+      roomy ? Plot.text(found, { ...text, text: "bounds", dy: 9, fontSize: 10, fill: "var(--dim)" }) : null,
       Plot.text(agents, { x: (agent) => agent, y: (agent) => agent, text: () => "–", fill: "var(--dim)" }),
     ],
   });

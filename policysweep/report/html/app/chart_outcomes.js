@@ -36,9 +36,9 @@ export function composition(width) {
         y: "agent", x: "share", fill: (row) => outcomeColor(row.key), inset: 0.5, order: [...outcomes.keys()], z: "key",
         title: (row) => `${row.agent}: ${row.name} ${percent(row.share)}`,
       })),
-      Plot.text(found.filter((row) => row.share * inner > 24), Plot.stackX({
+      Plot.text(found, Plot.stackX({
         y: "agent", x: "share", z: "key", order: [...outcomes.keys()], fill: (row) => onOutcomeColor(row.key),
-        text: (row) => Math.round(100 * row.share), pointerEvents: "none",
+        text: (row) => (row.share * inner > 24 ? Math.round(100 * row.share) : ""), pointerEvents: "none",
       })),
     ],
   });

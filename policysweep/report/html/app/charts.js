@@ -15,8 +15,10 @@ const CHARTS = {
   "mosaic": mosaic,
 };
 
+const NARROWEST = 280;
+
 function draw(box, width) {
-  const drawn = CHARTS[box.dataset.chart](width, box.dataset.about);
+  const drawn = CHARTS[box.dataset.chart](Math.max(width, NARROWEST), box.dataset.about);
   if (drawn === null) box.closest("figure").hidden = true;
   else fill(box, drawn);
 }

@@ -26,6 +26,8 @@ export function plot(options) {
   const svg = Plot.plot({ className: "chart", ...options });
   // Its style element would need an exception in the page's policy; charts.css holds the same rules.
   for (const style of svg.querySelectorAll("style")) style.remove();
+  // The place that the chart is drawn into has a label of its own; those of the parts say "dot" and "rule".
+  for (const part of svg.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
   return svg;
 }
 

@@ -34,7 +34,7 @@ function turn(unit, message, index, notes, alone) {
   return h(
     "li", { class: `turn ${kind}`, id: `turn-${unit.id}-${index}` },
     h("div", { class: "said" }, said),
-    notes.length > 0 && h("aside", { class: "notes", "aria-label": `Scores at [${index}]` }, turnNotes(notes, alone)),
+    notes.length > 0 && h("div", { class: "notes", role: "group", "aria-label": `Scores at [${index}]` }, turnNotes(notes, alone)),
   );
 }
 

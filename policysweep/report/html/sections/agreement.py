@@ -43,7 +43,7 @@ def _rates(summary: Json) -> Child:
         ),
         table(
             "Same outcome in % of matched conversations, with interval",
-            ["", "Found", "By chance", "n"],
+            ["Who", "Found", "By chance", "n"],
             rows,
         ),
     ]

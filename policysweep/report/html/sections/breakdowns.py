@@ -10,7 +10,7 @@ from policysweep.report.html.markup import Child, Markup, el
 from policysweep.report.html.numbers import grade, share
 from policysweep.report.html.parts import dim, folded, section, table
 from policysweep.report.html.strips import strips
-from policysweep.report.sentences import count
+from policysweep.report.sentences import count, counted
 
 Json = Mapping[str, Any]
 
@@ -31,33 +31,36 @@ def breakdowns_section(summary: Json) -> Markup | None:
         "breakdowns",
         "In groups of cases",
         el("p", "A task has several kinds of ambiguity and counts in each of them."),
-        [_facet(title, found[key], summary) for key, title in _FACETS.items() if len(found[key]) > 1],
+        el(
+            "div",
+            [_facet(title, found[key], summary) for key, title in _FACETS.items() if len(found[key]) > 1],
+            class_="facets",
+        ),
     )
 
 
-def _facet(title: str, groups: Sequence[Json], summary: Json) -> Child:
+def _facet(title: str, groups: Sequence[Json], summary: Json) -> Markup:
     judging = summary["judging"]
     outcomes = table(
-        "Outcomes of each agent; denied in % of its scored units, with 95% interval",
-        ["Group", "Outcomes by agent", "Denied", "n", "Tasks"],
+        f"{title}: outcomes, and denied in % of scored units with 95% interval",
+        ["Group", "Outcomes by agent", "Denied", "n"],
         [_outcomes(group) for group in groups],
         words=2,
     )
     scores = [
-        folded(f"Dimension scores by {judge}", _scores(groups, judging["rubric"]["dimensions"], judge))
+        folded(f"Dimension scores by {judge}", _scores(title, groups, judging["rubric"]["dimensions"], judge))
         for judge in (judging["judges"] if judging else ())
     ]
-    return [el("h3", title), outcomes, scores]
+    return el("div", el("h3", title), outcomes, scores)
 
 
 def _outcomes(group: Json) -> Sequence[Child]:
     agents = group["agents"].values()
     return [
-        group["title"],
+        [group["title"], el("br"), dim(counted(group["tasks"], "task"))],
         strips({name: Counter(found["counts"]) for name, found in group["agents"].items()}),
         [el("div", _denied(found)) for found in agents],
         [el("div", count(found["units"])) for found in agents],
-        count(group["tasks"]),
     ]
 
 
@@ -68,10 +71,12 @@ def _denied(found: Json) -> Child:
     return share(denied["share"], denied["interval"])
 
 
-def _scores(groups: Sequence[Json], dimensions: Sequence[Json], judge: str) -> Child:
+def _scores(title: str, groups: Sequence[Json], dimensions: Sequence[Json], judge: str) -> Child:
     titles = {entry["key"]: entry["title"] for entry in dimensions}
     rows = _score_rows(groups, list(titles), judge)
-    return table("Mean score with 95% interval", ["Group and agent", *titles.values(), "n"], rows)
+    return table(
+        f"{title}: mean score by {judge} with 95% interval", ["Group and agent", *titles.values(), "n"], rows
+    )
 
 
 def _score_rows(groups: Sequence[Json], dimensions: Sequence[str], judge: str) -> Iterator[Sequence[Child]]:

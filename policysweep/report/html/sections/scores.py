@@ -53,8 +53,8 @@ def _judge(judging: Json, name: str) -> Child:
             _dimensions(judging, found["agents"], "pooled_dimensions", f"Pooled dimension scores by {name}"),
         ),
         folded("Every metric", _metrics(judging, found["agents"], "AGENT", f"Mean scores by {name}")),
-        folded("Differences between agents", _differences(judging, found["differences"])),
-        folded("The simulated customer", _customer(judging, found["customer"])),
+        folded("Differences between agents", _differences(judging, name, found["differences"])),
+        folded("The simulated customer", _customer(judging, name, found["customer"])),
     ]
 
 
@@ -99,7 +99,7 @@ def _metric_rows(judging: Json, columns: Mapping[str, Json], side: str) -> Itera
                 yield [name, *(_level(found.get(metric["key"])) for found in columns.values())]
 
 
-def _differences(judging: Json, differences: Sequence[Json]) -> Child:
+def _differences(judging: Json, judge: str, differences: Sequence[Json]) -> Child:
     titles = _titles(judging, "dimensions")
     rows = [
         [" to ".join(pair["agents"]), *(_difference(pair["dimensions"].get(key)) for key in titles)]
@@ -111,7 +111,11 @@ def _differences(judging: Json, differences: Sequence[Json]) -> Child:
             "Second agent minus first, paired over the same conversations. Bold: p below 0.05 after Holm's "
             "correction over the dimensions of the pair.",
         ),
-        table("Differences in dimension scores, with 95% interval and n", ["Pair", *titles.values()], rows),
+        table(
+            f"Differences in dimension scores by {judge}, with 95% interval and n",
+            ["Pair", *titles.values()],
+            rows,
+        ),
     ]
 
 
@@ -120,7 +124,7 @@ def _difference(found: Json | None) -> Child:
     return difference(found, certain=p_value is not None and p_value < _SIGNIFICANT)
 
 
-def _customer(judging: Json, customer: Json) -> Child:
+def _customer(judging: Json, judge: str, customer: Json) -> Child:
     columns = {"all conversations": customer["all"], **customer["agents"]}
     named = {f"with {name}" if name in customer["agents"] else name: found for name, found in columns.items()}
     overall = ["Overall", *(_level(found["overall"]) for found in columns.values())]
@@ -130,5 +134,7 @@ def _customer(judging: Json, customer: Json) -> Child:
     ]
     return [
         el("p", "How well the simulator played the customer. No agent's score contains these."),
-        table("Quality of the simulated customer, with 95% interval and n", ["Metric", *named], rows),
+        table(
+            f"Quality of the simulated customer by {judge}, with 95% interval and n", ["Metric", *named], rows
+        ),
     ]

@@ -11,6 +11,10 @@ from policysweep.report.html.parts import facts, folded, listed, section, table
 
 Json = Mapping[str, Any]
 
+_DIGEST = 12
+_ENUMS = {"persona_assignment": "PERSONA_ASSIGNMENT_", "fixed_persona": "AGENT_PERSONA_"}
+"""Prefix of the values of each enum in the manifest."""
+
 
 def setup_section(summary: Json) -> list[Markup | None]:
     """Notes on what is withheld, and the manifest."""
@@ -30,26 +34,50 @@ def _manifest(summary: Json) -> Markup:
         el("p", "All that decides the results. A run with another manifest is another run."),
         table(
             "Agents",
-            ["Agent", "Variant", "Model", "Memory", "Version", "Prompt digest"],
+            ["Agent", "Variant", "Model", "Memory", "Version", "Sampling", "Prompt digest"],
             [_agent(name, found["info"]) for name, found in summary["agents"].items()],
-            words=6,
+            words=7,
         ),
+        _judges(summary["judging"]) if summary["judging"] else None,
         facts(_facts({key: value for key, value in run.items() if key != "run"})),
-        folded("Methods", facts((_words(key), str(value)) for key, value in summary["methods"].items())),
+        folded(
+            "Methods", facts((_words(key), _value(key, value)) for key, value in summary["methods"].items())
+        ),
     )
 
 
 def _agent(name: str, info: Json) -> list[Child]:
-    rehearsal = " (rehearsal)" if info["rehearsal"] else ""
-    digest = el("code", info["prompt_digest"][:12], title=info["prompt_digest"])
+    sampling = ", ".join(
+        f"{_words(key)} {_value(key, value)}" for key, value in info.get("sampling", {}).items()
+    )
+    digest = _digest(info["prompt_digest"])
+    return [name, info["variant"], _model(info), info["memory_mode"], info["version"], sampling, digest]
+
+
+def _judges(judging: Json) -> Child:
+    rubric = judging["rubric"]
     return [
-        name,
-        info["variant"],
-        f"{info['model']}{rehearsal}",
-        info["memory_mode"],
-        info["version"],
-        digest,
+        table(
+            "Judges",
+            ["Judge", "Model", "Version", "Token probabilities", "Samples", "Prompt digest"],
+            [_judge(name, found["info"]) for name, found in judging["judges"].items()],
+            words=6,
+        ),
+        el("p", f"Rubric {rubric['name']}@{rubric['version']}, digest ", _digest(rubric["digest"]), "."),
     ]
+
+
+def _judge(name: str, info: Json) -> list[Child]:
+    weighted, samples = _value("", info["logprobs"]), str(info["samples"] or 1)
+    return [name, _model(info), info["version"], weighted, samples, _digest(info["prompt_digest"])]
+
+
+def _model(info: Json) -> str:
+    return f"{info['model']}{' (rehearsal)' if info['rehearsal'] else ''}"
+
+
+def _digest(digest: str) -> Child:
+    return el("code", digest[:_DIGEST], title=digest)
 
 
 def _facts(found: Json, prefix: str = "") -> Iterator[tuple[str, Child]]:
@@ -58,12 +86,22 @@ def _facts(found: Json, prefix: str = "") -> Iterator[tuple[str, Child]]:
         name = f"{prefix}{_words(key)}"
         if isinstance(value, Mapping):
             yield from _facts(value, f"{name}: ")
-        elif isinstance(value, list):
-            for position, entry in enumerate(value, start=1):
-                yield from _facts({f"{key} {position}": entry}, prefix)
-        else:
-            yield name, el("code", str(value)) if "digest" in key else str(value)
+        elif "digest" in key:
+            yield name, _digest(str(value))
+        elif shown := _value(key, value):
+            yield name, shown
+
+
+def _value(key: str, value: Any) -> str:
+    """A value in words; "" for what is not stated."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, str) and (found := _ENUMS.get(key)):
+        return _words(value.removeprefix(found)).replace("unspecified", "")
+    return str(value)
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.lower().replace("_", " ")

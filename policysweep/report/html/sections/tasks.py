@@ -40,8 +40,8 @@ def _mosaic(index: Json) -> Markup:
 
 
 def _ranking(rows: Sequence[Sequence[Child]]) -> Child:
-    about = ["Task", "What is open in the policy", "Outcomes by agent"]
-    columns = [*about, "Bits between agents", "All agree", "Units"]
+    columns = ["Task and what is open in the policy", "Outcomes by agent"]
+    columns += ["Bits between agents", "All agree", "Units"]
     title = "Tasks by how much they divide the agents"
     return [
         el(
@@ -49,10 +49,10 @@ def _ranking(rows: Sequence[Sequence[Child]]) -> Child:
             "Bits between agents is the entropy of the agents' outcomes on the same case, averaged over the "
             "cases of the task: 0 when they always agree. A strip shows an agent's conversations by outcome.",
         ),
-        table(title, columns, rows[:_TOP], words=len(about)),
+        table(title, columns, rows[:_TOP], words=2),
         folded(
             f"The other {counted(len(rows) - _TOP, 'task')}",
-            table(f"{title}, from rank {_TOP + 1}", columns, rows[_TOP:], words=len(about)),
+            table(f"{title}, from rank {_TOP + 1}", columns, rows[_TOP:], words=2),
         )
         if len(rows) > _TOP
         else None,
@@ -75,8 +75,12 @@ def _row(found: Json, outcomes: Mapping[str, Counter[str]]) -> Sequence[Child]:
     address = list_address(task=found["task"])
     bits = found["between_agents_bits"]
     return [
-        [el("a", found["task"], href=address), " ", found["summary"], el("br"), dim(kinds)],
-        listed(found["issues"], class_="issues"),
+        [
+            el("a", found["task"], href=address),
+            [" ", found["summary"]] if found["summary"] else None,
+            listed(found["issues"], class_="issues"),
+            dim(kinds),
+        ],
         strips(outcomes),
         decimal(bits) if bits is not None else dim("none"),
         f"{count(found['all_agree'])} of {count(found['conversations'])}",
