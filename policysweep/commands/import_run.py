@@ -13,7 +13,7 @@ from policysweep.interop.dripr.conversation import MAX_TURNS
 from policysweep.interop.importing import Batch, ImportedRun, Source, collect, plan_import, source, write
 from policysweep.interop.spool import Spool
 from policysweep.sweep.runs import prepare_run
-from policysweep.sweep.spec import run_name
+from policysweep.sweep.spec_fields import run_name
 
 
 @click.group(name="import")

@@ -35,7 +35,7 @@ from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.manifest import FORMAT
 from policysweep.sweep.plan import planned_units
-from policysweep.sweep.spec import agent_name
+from policysweep.sweep.spec_fields import agent_name
 from policysweep.v1 import agent_pb2, run_pb2, simulator_pb2
 from policysweep.v1 import episode_pb2 as ep
 

@@ -20,7 +20,7 @@ from policysweep.interop.contents import RunContents
 from policysweep.interop.dripr import conversation
 from policysweep.interop.dripr.evaluation import evaluation_record
 from policysweep.interop.lines import encode_line
-from policysweep.sweep.spec import agent_name
+from policysweep.sweep.spec_fields import agent_name
 from policysweep.v1 import run_pb2
 
 

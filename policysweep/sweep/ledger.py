@@ -6,6 +6,7 @@
     episodes/<unit id>.binpb       one UnitRecord per unit; a unit is done when it is there
     failures/<unit id>.json        attempts that led to no record; history once there is a record
     labels/<sha-256>.jsonl         scores that people gave, one file per import (policysweep.interop.labels)
+    judging.json, verdicts/        what judges found (policysweep.sweep.verdicts)
     report.json                    the last report; derived, and replaced each time
 
 Records are binary protobuf (docs/adr/0001), the rest is for people: protobuf JSON with the contract's names.
@@ -42,6 +43,7 @@ from policysweep.sweep.records import (
     unit_of,
 )
 from policysweep.sweep.store import ResultStore
+from policysweep.sweep.verdicts import VerdictLedger
 from policysweep.v1 import run_pb2
 
 MANIFEST = "manifest.json"
@@ -80,6 +82,19 @@ class RunLedger:
     def folder(self, name: str) -> ResultStore:
         """A folder of the run, for what lies beside its records."""
         return self._store.within(name)
+
+    @property
+    def verdicts(self) -> VerdictLedger:
+        """What judges found."""
+        return VerdictLedger(self._store)
+
+    async def read_verdicts(self) -> AsyncGenerator[run_pb2.VerdictRecord]:
+        """Every verdict that counts, by judge, panel and unit; none when the run was never judged."""
+        if (judging := await self.verdicts.read_judging()) is None:
+            return
+        async with contextlib.aclosing(self.verdicts.read(judging)) as records:
+            async for record in records:
+                yield record
 
     async def begin(self, manifest: run_pb2.RunManifest, inputs: RunInputs) -> list[str]:
         """Begin the run, or resume it when it is the same run; returns remarks for the user.

@@ -53,7 +53,7 @@ def build_manifest(
         fixed_persona=spec.agent_persona.persona_message(),
         limits=spec.limits.message(),
         seed=spec.seed,
-        rehearsal=simulator.rehearsal or any(info.rehearsal for info in agents.values()),
+        rehearsal=dataset.rehearsal or simulator.rehearsal or any(info.rehearsal for info in agents.values()),
         version=policysweep.__version__,
         created_at=created_at,
     )
@@ -95,6 +95,11 @@ def describe_changes(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> list
         else:
             changes.extend(f"agent {name}: {each}" for each in _differences(before[name], after[name]))
     return changes
+
+
+def message_differences(old: Message, new: Message) -> list[str]:
+    """Every field in which two messages of one type differ, one phrase each."""
+    return list(_differences(old, new))
 
 
 def version_note(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> str | None:

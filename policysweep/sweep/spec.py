@@ -6,73 +6,34 @@ API keys are never in the file: `api_key_env` names the environment variable tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
 
 from policysweep.errors import InputError
+from policysweep.sweep.spec_fields import (
+    INT32_MAX,
+    AgentName,
+    Count,
+    ModelUrl,
+    Names,
+    PersonaName,
+    RubricName,
+    RunName,
+    Seconds,
+    Target,
+    Targets,
+    Variable,
+    distinct,
+)
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, simulator_pb2
 from policysweep.yaml_source import read_yaml, validate
 
 REHEARSAL_PREFIX = "rehearsal-"
 """Models whose name begins so are served by the rehearsal server that a local run starts."""
-
-_INT32_MAX = 2**31 - 1
-
-
-def run_name(name: str) -> str:
-    """The name of a run, unchanged; ValueError for what cannot name a folder and a Kubernetes object."""
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name):
-        raise ValueError(f"must be 1 to 63 of a-z, 0-9 and - (not at the ends), not {name!r}")
-    return name
-
-
-def agent_name(name: str) -> str:
-    """The name of an agent, unchanged; ValueError for what cannot name a file, a label or a folder."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name):
-        raise ValueError(f"must be 1 to 63 of A-Z, a-z, 0-9 and . _ - (not first), not {name!r}")
-    return name
-
-
-def _target(target: str) -> str:
-    if "://" in target and not target.startswith(("dns://", "xds://")):
-        raise ValueError("must be a gRPC target such as dns:///agent-qwen:50052, without http://")
-    if not re.fullmatch(r"(unix:|xds:///)\S+|\S+:\d{1,5}", target):
-        raise ValueError(f"must be a gRPC target with a port, such as dns:///agent:50052, not {target!r}")
-    return target
-
-
-def _model_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be the base URL of an OpenAI-compatible server, such as http://vllm:8000/v1")
-    if parts.username or parts.password:
-        raise ValueError("must hold no credentials: name an environment variable in api_key_env instead")
-    return url
-
-
-def _variable(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("must be the name of an environment variable, not the key itself")
-    return name
-
-
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"must not repeat {', '.join(twice)}")
-    return names
-
-
-Target = Annotated[str, AfterValidator(_target)]
-Count = Annotated[StrictInt, Field(ge=1, le=_INT32_MAX)]
-Seconds = Annotated[float, Field(gt=0, strict=True)]
-Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_distinct)]
-PersonaName = Literal["DIRECT", "FAIR", "AGREEABLE", "HELPFUL", "VERY_HELPFUL"]
 
 
 class _Part(BaseModel):
@@ -113,12 +74,12 @@ class ModelSpec(_Part):
     model: str | None = Field(
         default=None, min_length=1, description="Name under which the server serves the model."
     )
-    model_url: Annotated[str, AfterValidator(_model_url)] | None = Field(
+    model_url: ModelUrl | None = Field(
         default=None,
         description="Base URL of the OpenAI-compatible server; "
         "may be left out for a rehearsal model, whose server the local run starts.",
     )
-    api_key_env: Annotated[str, AfterValidator(_variable)] | None = Field(
+    api_key_env: Variable | None = Field(
         default=None, description="Name of the environment variable that holds the server's API key."
     )
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = Field(
@@ -157,28 +118,40 @@ class CustomerSpec(ModelSpec):
         return self
 
 
-class AgentSpec(ModelSpec):
-    """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
+class ServedSpec(ModelSpec):
+    """A service by `target`, or a `model` for which one is started."""
 
-    name: Annotated[str, AfterValidator(agent_name)] = Field(
-        description="Name in records and tables, unique in the sweep."
-    )
+    kind: ClassVar[str]
+
+    name: AgentName = Field(description="Name in records and tables, unique in the sweep.")
     target: Target | None = Field(
         default=None,
-        description="gRPC target of an agent service that already runs, such as dns:///agent:50052.",
+        description="gRPC target of a service that already runs, such as dns:///agent:50052.",
     )
 
     @model_validator(mode="after")
-    def _one_source(self) -> AgentSpec:
+    def _one_source(self) -> ServedSpec:
         if self.model is None and self.target is None:
-            raise ValueError(f"agent {self.name} needs a model or a target")
+            raise ValueError(f"{self.kind} {self.name} needs a model or a target")
         if self.target is not None and (surplus := sorted(self.settings())):
             raise ValueError(
-                f"agent {self.name} has a target, so {', '.join(surplus)} cannot be set here: "
+                f"{self.kind} {self.name} has a target, so {', '.join(surplus)} cannot be set here: "
                 "the service that runs there has its own"
             )
         self.check_served()
         return self
+
+
+class AgentSpec(ServedSpec):
+    """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
+
+    kind = "agent"
+
+
+class JudgeSpec(ServedSpec):
+    """A judge: a `model`, for which a judge service is started, or a `target` that runs."""
+
+    kind = "judge"
 
 
 class AgentPersonaSpec(_Part):
@@ -246,9 +219,7 @@ class LimitsSpec(_Part):
 class SweepSpec(_Part):
     """A sweep: agents x scenarios x trials."""
 
-    name: Annotated[str, AfterValidator(run_name)] = Field(
-        description="Name of the run: its folder in the store."
-    )
+    name: RunName = Field(description="Name of the run: its folder in the store.")
     dataset: DatasetSpec = Field(
         default=DatasetSpec(),
         description="The data set; the short form `dataset: SOURCE` sets only the source.",
@@ -264,15 +235,19 @@ class SweepSpec(_Part):
         description="The model that plays the customer; the rehearsal customer if left out. "
         "Not allowed with `simulators`, which have their own.",
     )
-    simulators: Annotated[Names, AfterValidator(lambda targets: tuple(map(_target, targets)))] | None = Field(
+    simulators: Targets | None = Field(
         default=None,
         description="gRPC targets of simulator services that already run; one is started if left out.",
     )
+    judges: tuple[JudgeSpec, ...] = Field(
+        default=(), description="Who judges the conversations once they are played; nobody if left out."
+    )
+    rubric: RubricName = Field(default="drip-r@1", description="What the judges judge by: NAME@VERSION.")
     agent_persona: AgentPersonaSpec = Field(
         default=AgentPersonaSpec(), description="How agent personas are assigned."
     )
     trials: Count = Field(default=1, description="Conversations per scenario, agent and agent persona.")
-    seed: Annotated[StrictInt, Field(ge=0, le=_INT32_MAX)] = Field(
+    seed: Annotated[StrictInt, Field(ge=0, le=INT32_MAX)] = Field(
         default=0, description="Seed of the sweep, from which the seed of each scenario and trial is derived."
     )
     limits: LimitsSpec = Field(default=LimitsSpec(), description="Limits of one conversation.")
@@ -293,11 +268,11 @@ class SweepSpec(_Part):
     def _short_dataset(cls, value: Any) -> Any:
         return {"source": value} if isinstance(value, str) else value
 
-    @field_validator("agents")
+    @field_validator("agents", "judges")
     @classmethod
-    def _distinct_agents(cls, agents: tuple[AgentSpec, ...]) -> tuple[AgentSpec, ...]:
-        _distinct(tuple(agent.name for agent in agents))
-        return agents
+    def _distinct_names(cls, services: tuple[ServedSpec, ...]) -> tuple[ServedSpec, ...]:
+        distinct(tuple(service.name for service in services))
+        return services
 
     @model_validator(mode="after")
     def _one_customer(self) -> SweepSpec:
@@ -308,6 +283,7 @@ class SweepSpec(_Part):
     def check_environment(self, environ: Mapping[str, str]) -> None:
         """InputError that names each environment variable that the sweep needs and that is not set."""
         users: list[tuple[str, ModelSpec]] = [(f"agent {agent.name}", agent) for agent in self.agents]
+        users += [(f"judge {judge.name}", judge) for judge in self.judges]
         users += [("customer", self.customer)] if self.customer else []
         problems = [
             f"{user}: api_key_env names {spec.api_key_env}, which is not set in the environment"

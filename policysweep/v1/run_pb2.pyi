@@ -216,6 +216,7 @@ class DatasetInfo(_message.Message):
     DIGEST_FIELD_NUMBER: _builtins.int
     SCENARIOS_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
+    REHEARSAL_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """"builtin", a file name or a hub name."""
     digest: _builtins.str
@@ -224,6 +225,8 @@ class DatasetInfo(_message.Message):
     """Scenarios in the sweep."""
     tasks: _builtins.int
     """Tasks in the sweep."""
+    rehearsal: _builtins.bool
+    """Whether the rehearsal model made any of the order worlds."""
     def __init__(
         self,
         *,
@@ -231,10 +234,11 @@ class DatasetInfo(_message.Message):
         digest: _builtins.str = ...,
         scenarios: _builtins.int = ...,
         tasks: _builtins.int = ...,
+        rehearsal: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "name", b"name", "scenarios", b"scenarios", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "name", b"name", "rehearsal", b"rehearsal", "scenarios", b"scenarios", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -393,6 +397,66 @@ class VerdictRecord(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VerdictRecord: _TypeAlias = VerdictRecord  # noqa: Y015
+
+@_typing.final
+class JudgeEntry(_message.Message):
+    """A judge of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    INFO_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name in the sweep."""
+    @_builtins.property
+    def info(self) -> _judge_pb2.JudgeInfo:
+        """What the judge says of itself."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        info: _judge_pb2.JudgeInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["info", b"info", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeEntry: _TypeAlias = JudgeEntry  # noqa: Y015
+
+@_typing.final
+class Judging(_message.Message):
+    """What a run is judged by. Verdicts of other rubrics and of earlier versions of a panel stay in the store and
+    are not counted.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUBRIC_FIELD_NUMBER: _builtins.int
+    JUDGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rubric(self) -> _judge_pb2.Rubric:
+        """The rubric with its panels' digests."""
+
+    @_builtins.property
+    def judges(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgeEntry]:
+        """Judges in the order in which they were added."""
+
+    def __init__(
+        self,
+        *,
+        rubric: _judge_pb2.Rubric | None = ...,
+        judges: _abc.Iterable[Global___JudgeEntry] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rubric", b"rubric"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["judges", b"judges", "rubric", b"rubric"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Judging: _TypeAlias = Judging  # noqa: Y015
 
 @_typing.final
 class TaskGoals(_message.Message):

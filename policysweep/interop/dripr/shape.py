@@ -24,7 +24,7 @@ from policysweep.datasets.rules.shape import (
     string,
 )
 from policysweep.datasets.rules.world_shape import OUTCOMES
-from policysweep.sweep.spec import agent_name
+from policysweep.sweep.spec_fields import agent_name
 from policysweep.v1 import episode_pb2 as ep
 
 
