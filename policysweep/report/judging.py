@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 import numpy as np
+from google.protobuf.json_format import MessageToDict
 
 from policysweep.report.between_judges import between_judges_section
 from policysweep.report.calibration import calibration_section
@@ -84,15 +85,7 @@ def _metric(metric: judge_pb2.Metric) -> Json:
 def _judge(judged: Judged, judge: str, settings: Settings) -> Json:
     info = judged.verdicts.infos[judge]
     return {
-        "info": {
-            "model": info.model,
-            "families": sorted(model_families(info.model)),
-            "version": info.version,
-            "prompt_digest": info.prompt_digest,
-            "logprobs": info.logprobs,
-            "samples": info.samples,
-            "rehearsal": info.rehearsal,
-        },
+        "info": {**_info(info), "families": sorted(model_families(info.model))},
         **answers_section(judged, judge),
         "agents": {name: _agent(judged, judge, name, settings) for name in judged.units.agents},
         "customer": _customer(judged, judge, settings),
@@ -101,6 +94,14 @@ def _judge(judged: Judged, judge: str, settings: Settings) -> Json:
             for first, second in combinations(judged.units.agents, 2)
         ],
     }
+
+
+def _info(info: judge_pb2.JudgeInfo) -> Json:
+    """All that changes the judge's behaviour, under the contract's names."""
+    found: Json = MessageToDict(
+        info, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+    return found
 
 
 def _agent(judged: Judged, judge: str, agent: str, settings: Settings) -> Json:

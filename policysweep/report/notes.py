@@ -11,13 +11,17 @@ from policysweep.report.sentences import counted
 _NAMED = 3
 
 
-def notes(summary: Json) -> Iterator[Json]:
-    """About what, and why."""
+def notes(summary: Json, labels: int) -> Iterator[Json]:
+    """About what, and why. `labels` is the number of human labels of the run."""
     yield from _agent_notes(summary["agents"])
     yield from _agreement_notes(summary["agreement"])
     yield from _self_notes(summary["agreement"]["self"])
     if summary["judging"]:
         yield from _judging_notes(summary["judging"])
+    elif labels:
+        yield _note(
+            counted(labels, "human label"), "the run was not judged, so there is nothing to calibrate"
+        )
 
 
 def _note(about: str, reason: str) -> Json:

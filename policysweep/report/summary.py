@@ -78,7 +78,7 @@ def summarise(
     if not 0.0 <= min_coverage <= 1.0:
         raise InputError(f"The least coverage is a share between 0 and 1, not {min_coverage}.")
     settings = Settings(min_coverage, seed)
-    recorded, failed = tuple(rows), tuple(failures)
+    recorded, failed, people = tuple(rows), tuple(failures), tuple(labels)
     tallies = _tallies(recorded, planned, failed, manifest)
     units = Units(recorded, list(tallies.agents))
     design = Design(found) if (found := tuple(scenarios)) else None
@@ -94,23 +94,17 @@ def summarise(
         # One record is enough: a manifest that does not know must not make a rehearsal look real.
         "rehearsal": manifest.rehearsal or _rehearsed(tallies, verdicts),
         "run": _run(manifest),
-        "methods": {
-            "confidence": CONFIDENCE,
-            "bootstrap_replicates": REPLICATES,
-            "seed": seed,
-            "min_coverage": min_coverage,
-            **_CONVENTIONS,
-        },
+        "methods": _methods(settings),
         "units": coverage_section(tallies.agents.values()),
         "agents": agents,
         "agreement": agreement,
         "splits": splits_section(tallies, agreement["tasks"], design),
-        "judging": judging_section(judged, models, labels, settings) if judged else None,
+        "judging": judging_section(judged, models, people, settings) if judged else None,
         "breakdowns": breakdowns_section(units, failed, planned, design, judged, settings)
         if design
         else None,
     }
-    return {**summary, "notes": list(notes(summary))}
+    return {**summary, "notes": list(notes(summary, len(people)))}
 
 
 def _tallies(
@@ -135,6 +129,16 @@ def _tallies(
                 f"{tally.planned} planned units; run `policysweep verify` on the run."
             )
     return tallies
+
+
+def _methods(settings: Settings) -> Json:
+    return {
+        "confidence": CONFIDENCE,
+        "bootstrap_replicates": REPLICATES,
+        "seed": settings.seed,
+        "min_coverage": settings.min_coverage,
+        **_CONVENTIONS,
+    }
 
 
 def _rehearsed(tallies: Tallies, verdicts: Verdicts | None) -> bool:

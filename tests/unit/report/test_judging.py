@@ -16,7 +16,19 @@ from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, run_pb2
 
 from .records import DENY, FULL, agent_fault, manifest, record, rows_of, sweep
-from .verdict_records import AGENT, CUSTOMER, drawn, judges, rubric, scenarios, score, simple, taken, verdict
+from .verdict_records import (
+    AGENT,
+    CUSTOMER,
+    drawn,
+    judges,
+    label,
+    rubric,
+    scenarios,
+    score,
+    simple,
+    taken,
+    verdict,
+)
 
 AGENTS = ("strict", "fair")
 Values = dict[str, float | None]
@@ -78,6 +90,22 @@ def test_it_is_json_and_does_not_depend_on_the_order_of_anything() -> None:
 
 def test_without_verdicts_the_section_is_none() -> None:
     assert summarise([], {"a": 1}, [], manifest("a"))["judging"] is None
+
+
+def test_labels_of_a_run_that_was_not_judged_are_not_passed_over() -> None:
+    summary = summarise([], {"a": 1}, [], manifest("a"), labels=[label("u", "support", 3.0)])
+    assert summary["notes"][-1] == {
+        "about": "1 human label",
+        "reason": "the run was not judged, so there is nothing to calibrate",
+    }
+
+
+def test_a_judge_is_described_by_all_that_changes_its_behaviour() -> None:
+    info = judge_pb2.JudgeInfo(model="gpt-4o", logprobs=True, top_logprobs=20)
+    info.sampling.temperature = 0.5
+    found = _judging([], 0, Verdicts(rubric(), {"j": info}))["judges"]["j"]["info"]
+    assert (found["model"], found["families"], found["top_logprobs"]) == ("gpt-4o", ["openai"], 20)
+    assert found["sampling"]["temperature"] == 0.5
 
 
 def test_a_run_that_was_not_judged_yet_has_no_scores_and_says_so() -> None:
