@@ -19,6 +19,7 @@ from policysweep.v1 import run_pb2
 
 if TYPE_CHECKING:
     from policysweep.report.comparison import Run
+    from policysweep.report.verdicts import Verdicts
 
 
 @click.command()
@@ -68,7 +69,19 @@ async def load_run(ledger: RunLedger) -> Run:
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
     planned = Counter(unit.agent for unit in planned_units(manifest, inputs))
     rows = [row(record) async for record in ledger.read_records()]
-    return Run(manifest, rows, planned, None)
+    return Run(manifest, rows, planned, await load_verdicts(ledger))
+
+
+async def load_verdicts(ledger: RunLedger) -> Verdicts | None:
+    """The verdicts that count, one in memory at a time; None for a run that was never judged."""
+    from policysweep.report.verdicts import Verdicts
+
+    if (judging := await ledger.verdicts.read_judging()) is None:
+        return None
+    verdicts = Verdicts(judging.rubric, {judge.name: judge.info for judge in judging.judges})
+    async for record in ledger.verdicts.read(judging):
+        verdicts.add(record)
+    return verdicts
 
 
 def _changes(first: run_pb2.RunManifest, second: run_pb2.RunManifest) -> list[str]:

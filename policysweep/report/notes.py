@@ -73,8 +73,7 @@ def _judging_notes(judging: Json) -> Iterator[Json]:
 
 
 _LEFT_OUT = {
-    "OTHER_RUBRIC": "they answer another rubric",
-    "OTHER_EDITION_OF_PANEL": "their panel has been edited since",
+    "OTHER_EDITION_OF_PANEL": "their panel has been edited since, or is not in the rubric",
     "NO_RECORD": "their units have no record",
 }
 

@@ -6,8 +6,9 @@ A line takes some 30 bytes where a verdict with its justifications takes tens of
 verdicts are never held. A score is a number of the scale or it is absent with a reason: a value that is not
 on the scale, NaN included, is absent as OUT_OF_SCALE, whatever wrote it.
 
-A verdict counts only when it answers the question that the report is about: the same rubric, and the same
-edition of its panel. Others are left out and counted, since their mean with these would be of two questions.
+A verdict counts only when it answers the question that the report is about: the edition of the panel that
+the rubric holds, by its digest. A version of the rubric that leaves a panel as it is asks the same. Others
+are left out and counted, since their mean with these would be of two questions.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ class Verdicts:
         Raises InputError for a judge that the run does not describe, for a second verdict of one judge on
         one panel of a unit, and for a score on a metric that the panel does not ask for.
         """
-        if why := self._beside_the_point(record):
-            self.left_out[why] += 1
+        if self.criteria.panels.get(record.verdict.panel) != record.verdict.panel_digest:
+            self.left_out["OTHER_EDITION_OF_PANEL"] += 1
             return
         if record.judge not in self.notes:
             known = ", ".join(self.notes) or "none"
@@ -113,13 +114,6 @@ class Verdicts:
         if verdict.HasField("outcome"):
             notes.outcomes[unit] = _outcome(record)
         self._add_scores(notes, unit, record)
-
-    def _beside_the_point(self, record: run_pb2.VerdictRecord) -> str:
-        if record.rubric != self.criteria.rubric.ref:
-            return "OTHER_RUBRIC"
-        if self.criteria.panels.get(record.verdict.panel) != record.verdict.panel_digest:
-            return "OTHER_EDITION_OF_PANEL"
-        return ""
 
     def _add_scores(self, notes: JudgeNotes, unit: int, record: run_pb2.VerdictRecord) -> None:
         panel, asked, seen = record.verdict.panel, self.criteria.asked, set()

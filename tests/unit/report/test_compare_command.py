@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from pathlib import Path
 
 import orjson
@@ -18,7 +20,7 @@ from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, world_pb2
 
 from .records import DENY, FULL, manifest
-from .verdict_records import scenarios
+from .verdict_records import judges, rubric, scenarios, simple
 
 
 async def _run(folder: Path, name: str, *agents: str, digest: str = "ab" * 32, deny: int = 0) -> str:
@@ -46,6 +48,23 @@ def _record(unit: run_pb2.Unit, outcome: ep.Outcome.ValueType) -> run_pb2.UnitRe
         end=ep.EpisodeEnd(reason=ep.END_REASON_RESOLVED),
     )
     return run_pb2.UnitRecord(unit=unit, episode=episode, attempts=1)
+
+
+async def _judge(url: str, level: float) -> None:
+    """Verdicts on every unit of a run: `level`, and half a point more in the first customer's scenarios."""
+    ledger = RunLedger(ResultStore.from_url(url))
+    asked = rubric()
+    for panel in asked.panels:
+        panel.digest = hashlib.sha256(panel.key.encode()).hexdigest()
+    await ledger.verdicts.begin(asked, judges("j"))
+    digests = {panel.key: panel.digest for panel in asked.panels}
+    async for record in ledger.read_records():
+        value = level + (0.5 if record.unit.scenario_id.endswith("_0") else 0.0)
+        # Each task differs a little, or there would be no error to estimate.
+        value += 0.01 * int(record.unit.task_id[-1]) * (level > 3.0)
+        for made in simple(record.unit.unit_id, {"support": value, "reasoning": value}):
+            made.verdict.panel_digest = digests[made.verdict.panel]
+            await ledger.verdicts.write(made)
 
 
 def _compare(*arguments: str) -> Result:
@@ -78,6 +97,24 @@ async def test_json(tmp_path: Path) -> None:
     assert found["pairs"][0]["outcomes"]["changed"]["changed"] == 4
 
 
+async def test_scores_of_a_judge_of_both_runs(tmp_path: Path) -> None:
+    first, second = await _two(tmp_path)
+    for url, level in ((first, 2.0), (second, 4.0)):
+        await _judge(url, level)
+    found = orjson.loads((await _threaded(first, second, "--json")).output)
+    assert found["judges"] == {"j": None}
+    policy = found["pairs"][0]["scores"]["j"]["dimensions"]["policy"]
+    assert (policy["verdict"], policy["n"]) == ("better", 12)
+    assert policy["runs"] == [2.25, pytest.approx(4.275)]
+
+
+async def test_a_judge_of_one_run_alone_is_named(tmp_path: Path) -> None:
+    first, second = await _two(tmp_path)
+    await _judge(second, 3.0)
+    found = orjson.loads((await _threaded(first, second, "--json")).output)
+    assert found["judges"] == {"j": "it did not judge run 'one'"}
+
+
 async def test_two_agents_of_one_run(tmp_path: Path) -> None:
     _, second = await _two(tmp_path)
     result = await _threaded(second, second, "--agent-a", "a", "--agent-b", "b", "--json")
@@ -101,6 +138,4 @@ async def test_runs_of_different_data_sets_are_refused(tmp_path: Path) -> None:
 
 async def _threaded(*arguments: str) -> Result:
     """The command starts its own event loop, so it runs beside the test's."""
-    import asyncio
-
     return await asyncio.to_thread(_compare, *arguments)

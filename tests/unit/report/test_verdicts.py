@@ -53,14 +53,19 @@ def test_a_value_beside_a_reason_for_its_absence_is_not_believed() -> None:
 
 
 def test_verdicts_on_another_question_are_left_out_and_counted() -> None:
-    other, edited, unknown = (verdict("u", "main") for _ in range(3))
-    other.rubric.version = 2
+    edited, unknown = verdict("u", "main"), verdict("u", "main")
     edited.verdict.panel_digest = "digest-of-an-older-edition"
     unknown.verdict.panel = "panel that was dropped"
-    found = taken([other, edited, unknown])
-    assert found.left_out == {"OTHER_RUBRIC": 1, "OTHER_EDITION_OF_PANEL": 2}
+    found = taken([edited, unknown])
+    assert found.left_out == {"OTHER_EDITION_OF_PANEL": 2}
     assert not found.notes["j"].read
     assert not found.units
+
+
+def test_a_panel_that_a_new_version_of_the_rubric_left_as_it_was_still_counts() -> None:
+    made = verdict("u", "main", version=7)
+    score(made, "support", 4.0)
+    assert list(taken([made]).notes["j"].value) == [4.0]
 
 
 def test_the_outcome_is_noted_with_its_reason() -> None:
