@@ -43,10 +43,11 @@ def pairs(rows: Iterable[tuple[str, str]], console: Console) -> None:
 
 
 def figure(value: str, bounds: str, *, wide: bool, style: str = "") -> Text:
-    """A figure with its interval behind or below it."""
+    """A figure with its interval, if it has one, behind or below it."""
     cell = Text()
     cell.append(value, style=style)
-    cell.append(f" {bounds:>{NARROW_CELL}}" if wide else f"\n{bounds}", style="dim")
+    if bounds:
+        cell.append(f" {bounds:>{NARROW_CELL}}" if wide else f"\n{bounds}", style="dim")
     return cell
 
 

@@ -15,6 +15,9 @@ from policysweep.report.tables import banner, columns, figure, listed, pairs, pl
 
 _LISTED_CHANGES = 10
 
+_WIDE = 100
+"""Columns from which on an interval stands behind its difference."""
+
 _STYLES = {"better": "bold green", "worse": "bold red", "withheld": "dim"}
 
 
@@ -46,7 +49,7 @@ def _pair(pair: Json, console: Console) -> None:
         heading = plain(
             f"Dimension scores by judge {judge}, 1 to 5: second minus first, with 95% interval"
         ).plain
-        section(console, heading, [_dimensions(found)])
+        section(console, heading, [_dimensions(found, console.width)])
         section(console, "How to read the verdicts", listed(_verdicts(found)))
     section(console, "Share of conversations in %: second minus first, with 95% interval", [_shares(pair)])
     section(console, "Changes of outcome, the commonest first", [_changes(pair)])
@@ -104,13 +107,13 @@ def _moved(outcomes: Json) -> Iterator[str]:
             yield f"The distribution {what} {shown} ({_p('p', p_value)}, swapping the runs task by task)."
 
 
-def _dimensions(found: Json) -> Table:
+def _dimensions(found: Json, width: int) -> Table:
     table = columns("Dimension", "First", "Second", "Difference", "p (Holm)", "Verdict", words=1)
     for level in found["dimensions"].values():
         table.add_row(
             plain(level["title"]),
             *(_score(value) for value in level["runs"]),
-            _difference(level),
+            _difference(level, wide=width >= _WIDE),
             _p("", level["p_holm"]),
             Text(_why(level) or level["verdict"], style=_STYLES.get(level["verdict"], "")),
         )
@@ -126,9 +129,9 @@ def _score(value: float | None) -> str:
     return "none" if value is None else decimal(value)
 
 
-def _difference(level: Json) -> Text:
+def _difference(level: Json, *, wide: bool) -> Text:
     shown = "none" if level["mean"] is None else signed(level["mean"])
-    return figure(shown, bounds(level["interval"]), wide=bool(level["interval"]))
+    return figure(shown, bounds(level["interval"]), wide=wide)
 
 
 def _verdicts(found: Json) -> Iterable[str]:
@@ -149,7 +152,7 @@ def _shares(pair: Json) -> Table:
         found = shares[key]
         change = found["difference"]
         ends = [100 * end for end in change["interval"]] if change["interval"] else None
-        cell = figure(_points(change["mean"]), _ends(ends), wide=bool(ends))
+        cell = figure(_points(change["mean"]), _ends(ends), wide=True)
         table.add_row(name, *(percent(share) for share in found["runs"]), cell, _p("", change["p_holm"]))
     return table
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from policysweep.report.comparison import Run, compare_runs
 from policysweep.report.rows import row
+from policysweep.report.sentences import bounds
 from policysweep.report.terminal_comparison import render_comparison
 from policysweep.v1 import episode_pb2 as ep
 
@@ -47,6 +48,7 @@ def test_nothing_is_cut_at_any_width(width: int) -> None:
     for pair in comparison["pairs"]:
         for level in pair["scores"]["j"]["dimensions"].values():
             assert level["verdict"] in _flat(text)
+            assert bounds(level["interval"]) in text
 
 
 def test_what_is_said() -> None:
