@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 import click
@@ -44,4 +45,5 @@ def export(run: str, kind: str, output: Path, force: bool) -> None:
 
 async def _export(run: str, kind: str, output: Path, force: bool) -> Exported:
     ledger = await open_run(run)
-    return await export_run(ledger, ledger.read_verdicts(), kind, output, force=force)
+    async with contextlib.aclosing(ledger.read_verdicts()) as verdicts:
+        return await export_run(ledger, verdicts, kind, output, force=force)

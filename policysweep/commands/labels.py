@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from policysweep.interop.label_reader import metrics_of
 from policysweep.interop.labels import LabelImport, count_labels, import_labels, read_labels
 from policysweep.sweep.runs import open_run
 from policysweep.v1 import run_pb2
@@ -31,7 +32,9 @@ def import_command(file: Path, run: str) -> None:
 
 
 async def _import(run: str, file: Path) -> LabelImport:
-    return await import_labels(await open_run(run), file, None)
+    ledger = await open_run(run)
+    judging = await ledger.verdicts.read_judging()
+    return await import_labels(ledger, file, metrics_of(judging.rubric) if judging else None)
 
 
 @labels.command(name="list")

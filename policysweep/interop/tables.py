@@ -29,11 +29,11 @@ except ImportError as error:
         "--format parquet needs pyarrow, which is not installed: pip install 'policysweep[parquet]'"
     ) from error
 
-GROUP_ROWS = 20_000
-GROUP_CHARACTERS = 32 * 2**20
-"""A group of rows goes to disk at so many rows, or so much text."""
+GROUP_ROWS = 10_000
+GROUP_BYTES = 32 * 2**20
+"""A group of rows goes to disk once it has so many rows, or comes from units and verdicts of this size."""
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 _TEXT, _INT, _REAL, _BOOL = pa.string(), pa.int32(), pa.float64(), pa.bool_()
 _ERRORS = tuple(field.name for field in ep.ErrorCounts.DESCRIPTOR.fields)
@@ -136,16 +136,16 @@ class Tables:
 
     def add(self, record: run_pb2.UnitRecord, verdicts: Sequence[run_pb2.VerdictRecord]) -> None:
         """Write a unit with the verdicts on it."""
-        unit_id = record.unit.unit_id
-        self._tables["units"].add([self._unit(record)], {"unit_id": unit_id})
         rows: Mapping[str, Iterable[Row]] = {
+            "units": [self._unit(record)],
             "messages": _messages(record.episode),
             "tool_calls": _tool_calls(record.episode),
             "model_calls": _model_calls(record.episode),
             "scores": (row for verdict in verdicts for row in _scores(verdict)),
         }
+        size = record.ByteSize() + sum(verdict.ByteSize() for verdict in verdicts)
         for name, found in rows.items():
-            self._tables[name].add(found, {"unit_id": unit_id})
+            self._tables[name].add(record.unit.unit_id, found, size)
 
     def _unit(self, record: run_pb2.UnitRecord) -> Row:
         unit, episode = record.unit, record.episode
@@ -278,8 +278,8 @@ class _Table:
     def __init__(self, path: Path, columns: Mapping[str, Any], facts: Mapping[str, str]) -> None:
         self._schema = pa.schema(list(columns.items()), metadata=dict(facts))
         self._file = pq.ParquetWriter(path, self._schema, compression="zstd")
-        self._columns: dict[str, list[Any]] = {name: [] for name in columns}
-        self._characters = 0
+        self._rows: list[Row] = []
+        self._size = 0
 
     def __enter__(self) -> _Table:
         return self
@@ -291,20 +291,18 @@ class _Table:
             self._flush()
         self._file.close()
 
-    def add(self, rows: Iterable[Row], shared: Row) -> None:
-        """Add rows, which may leave out columns."""
+    def add(self, unit_id: str, rows: Iterable[Row], size: int) -> None:
+        """Add the rows of a unit, which may leave out columns; `size` is that of what they were made from."""
         for row in rows:
-            whole = {**shared, **row}
-            for name, column in self._columns.items():
-                column.append(whole.get(name))
-            self._characters += sum(len(value) for value in whole.values() if isinstance(value, str))
-            if len(self._columns["unit_id"]) >= GROUP_ROWS or self._characters >= GROUP_CHARACTERS:
-                self._flush()
+            row["unit_id"] = unit_id
+            self._rows.append(row)
+        self._size += size
+        if len(self._rows) >= GROUP_ROWS or self._size >= GROUP_BYTES:
+            self._flush()
 
     def _flush(self) -> None:
-        if not self._columns["unit_id"]:
-            return
-        self._file.write_table(pa.table(self._columns, schema=self._schema))
-        self._characters = 0
-        for column in self._columns.values():
-            column.clear()
+        if self._rows:
+            columns = {name: [row.get(name) for row in self._rows] for name in self._schema.names}
+            self._file.write_table(pa.table(columns, schema=self._schema))
+        self._rows.clear()
+        self._size = 0

@@ -160,9 +160,9 @@ async def test_rows_go_to_disk_in_groups(tmp_path: Path, monkeypatch: pytest.Mon
     file = pq.ParquetFile(tmp_path / "out" / "messages.parquet")
     assert [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)] == [30, 30, 20]
     assert file.schema_arrow.metadata[b"rehearsal"] == b"true"
-    monkeypatch.setattr(tables, "GROUP_CHARACTERS", 1)
+    monkeypatch.setattr(tables, "GROUP_BYTES", 1)
     await export_run(await our_run(), stream([]), "parquet", tmp_path / "long")
-    assert pq.ParquetFile(tmp_path / "long" / "messages.parquet").num_row_groups == 80
+    assert pq.ParquetFile(tmp_path / "long" / "messages.parquet").num_row_groups == 16
 
 
 def test_without_pyarrow_one_message_says_what_to_install() -> None:
