@@ -11,7 +11,12 @@ from policysweep import __version__
 from policysweep.errors import InputError, PolicysweepError
 
 _COMMANDS = {
+    "compare": "Compare two runs of one data set.",
     "dataset": "Check, show and build data sets, and make their order worlds.",
+    "export": "Write a run in the public code's layout, as JSON Lines or as Parquet.",
+    "import": "Turn conversations of the public code into a run.",
+    "judge": "Judge a run's conversations, only where a verdict is missing.",
+    "labels": "Import and list scores that people gave.",
     "rehearsal": "Serve the rehearsal model: an OpenAI-compatible server without weights.",
     "report": "Summarise a run.",
     "run": "Run a sweep, or go on with one.",
@@ -30,7 +35,9 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"policysweep.commands.{cmd_name}"), cmd_name)
+        # `import` is a keyword, so its module and function have another name.
+        name = "import_run" if cmd_name == "import" else cmd_name
+        command = getattr(importlib.import_module(f"policysweep.commands.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

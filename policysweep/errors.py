@@ -20,6 +20,7 @@
     │   └── StoreError             between driver and store
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
+    ├── JudgeUnusable              a judge model whose answers cannot be used: a fault of the judge
     └── ToolFault                  a tool of ours failed for a reason of its own
 
 What each class counts as is stated here and nowhere else: `code` on the wire, `reason` in
@@ -183,6 +184,14 @@ class ContextOverflow(PolicysweepError):
     code = grpc.StatusCode.FAILED_PRECONDITION
     reason = "CONTEXT_OVERFLOW"
     party = ep.FAULT_PARTY_AGENT
+
+
+class JudgeUnusable(PolicysweepError):
+    """A judge model whose answers cannot be used."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+    reason = "JUDGE_UNUSABLE"
+    party = ep.FAULT_PARTY_JUDGE
 
 
 class ToolFault(PolicysweepError):

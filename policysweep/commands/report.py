@@ -10,6 +10,8 @@ import click
 import orjson
 from rich.console import Console
 
+from policysweep.commands.compare import load_verdicts
+from policysweep.interop.labels import read_labels
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.plan import planned_units
 from policysweep.sweep.runs import open_run
@@ -51,10 +53,15 @@ async def summary_of(ledger: RunLedger) -> dict[str, Any]:
     from policysweep.report.summary import summarise
 
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
-    planned = Counter(unit.agent for unit in planned_units(manifest, inputs))
-    rows = [row(record) async for record in ledger.read_records()]
-    failures = [failure async for failure in ledger.read_failures()]
-    return summarise(rows, planned, failures, manifest)
+    return summarise(
+        [row(record) async for record in ledger.read_records()],
+        Counter(unit.agent for unit in planned_units(manifest, inputs)),
+        [failure async for failure in ledger.read_failures()],
+        manifest,
+        verdicts=await load_verdicts(ledger),
+        labels=await read_labels(ledger),
+        scenarios=inputs.scenarios,
+    )
 
 
 def _encoded(summary: dict[str, Any]) -> bytes:

@@ -12,15 +12,17 @@ import uvloop
 from rich.console import Console
 
 from policysweep import telemetry
+from policysweep.commands.judge import judge_run
 from policysweep.commands.report import print_report
 from policysweep.launch import Launcher
 from policysweep.rpc.server import calm_collector
 from policysweep.sweep.display import Display
-from policysweep.sweep.driver import Driver, Outcome, load_inputs, logs_folder
+from policysweep.sweep.driver import Driver, Outcome, load_inputs, logs_folder, runner_settings
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.plan import Shard, parse_shard
 from policysweep.sweep.runs import prepare_run
 from policysweep.sweep.spec import SweepSpec, load_spec
+from policysweep.sweep.spec_fields import parse_rubric
 
 EXIT_INCOMPLETE = 1
 """Exit code when units are left without a record."""
@@ -55,18 +57,16 @@ def run(sweep: Path, store: str, shard: str, report: bool, metrics_listen: str, 
 async def _run(spec: SweepSpec, store: str, shard: Shard, report: bool, console: Console) -> int:
     played = load_inputs(spec)
     ledger = await prepare_run(store, spec.name)
-    driver = Driver(spec, played, shard, lambda text: display.event(text))
-    display = Display(driver.progress, console)
+    driver = Driver(spec, played, shard)
     logs = logs_folder(store, spec.name)
-    task = asyncio.create_task(_drive(driver, ledger, logs, display))
+    task = asyncio.create_task(_drive(driver, spec, ledger, shard, logs, console))
     _cancel_on_signal(task)
     with suppress(asyncio.CancelledError):
-        outcome = await task
-        _conclude(outcome, console)
+        complete = await task
         if report:
             await print_report(ledger, console)
         console.print(f"Run: {ledger.url}\nLogs: {logs}", markup=False, highlight=False, soft_wrap=True)
-        return 0 if outcome.complete else EXIT_INCOMPLETE
+        return 0 if complete else EXIT_INCOMPLETE
     recorded = driver.progress.total("recorded")
     console.print(
         f"Interrupted: {recorded} units recorded now. Run the same command again to go on.", highlight=False
@@ -74,12 +74,31 @@ async def _run(spec: SweepSpec, store: str, shard: Shard, report: bool, console:
     return EXIT_INTERRUPTED
 
 
-async def _drive(driver: Driver, ledger: RunLedger, logs: Path, display: Display) -> Outcome:
-    async with Launcher(logs, display.event) as launcher, display.showing():
-        return await driver.run(ledger, launcher)
+async def _drive(
+    driver: Driver, spec: SweepSpec, ledger: RunLedger, shard: Shard, logs: Path, console: Console
+) -> bool:
+    """Play, then judge; whether every unit has its record and its verdicts."""
+    display = Display(driver.progress, console)
+    driver.on_event = display.event
+    async with Launcher(logs, display.event) as launcher:
+        async with display.showing():
+            outcome = await driver.run(ledger, launcher)
+        _conclude(outcome, console)
+        if not spec.judges:
+            return outcome.complete
+        judged = await judge_run(
+            ledger,
+            driver.scenarios,
+            driver.judges,
+            parse_rubric(spec.rubric),
+            runner_settings(spec),
+            console,
+            shard=shard,
+        )
+        return outcome.complete and judged
 
 
-def _cancel_on_signal(task: asyncio.Task[Outcome]) -> None:
+def _cancel_on_signal(task: asyncio.Task[bool]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)

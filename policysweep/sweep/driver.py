@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,11 +25,11 @@ from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.manifest import build_manifest
-from policysweep.sweep.plan import Shard, in_shard, plan_units, scenario_keys
+from policysweep.sweep.plan import WHOLE, Shard, in_shard, plan_units, scenario_keys
 from policysweep.sweep.runner import Progress, Runner, RunnerSettings, Tally
 from policysweep.sweep.selection import select_scenarios
 from policysweep.sweep.spec import SweepSpec
-from policysweep.v1 import run_pb2
+from policysweep.v1 import run_pb2, scenario_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,13 @@ def load_inputs(spec: SweepSpec) -> SweepInputs:
 
 
 def _dataset_info(dataset: Dataset, scenarios: int, tasks: int) -> run_pb2.DatasetInfo:
-    return run_pb2.DatasetInfo(name=dataset.name, digest=dataset.digest, scenarios=scenarios, tasks=tasks)
+    return run_pb2.DatasetInfo(
+        name=dataset.name,
+        digest=dataset.digest,
+        scenarios=scenarios,
+        tasks=tasks,
+        rehearsal=dataset.rehearsal,
+    )
 
 
 class Driver:
@@ -78,8 +84,8 @@ class Driver:
         self,
         spec: SweepSpec,
         played: SweepInputs,
-        shard: Shard,
-        on_event: Callable[[str], None],
+        shard: Shard = WHOLE,
+        on_event: Callable[[str], None] = print,
         *,
         make_runner: Callable[..., Runner] = Runner,
     ) -> None:
@@ -87,17 +93,26 @@ class Driver:
         self._spec = spec
         self._played = played
         self._shard = shard
-        self._on_event = on_event
+        self.on_event = on_event
         self._make_runner = make_runner
         self.progress = Progress()
+        self.judges: Mapping[str, str] = {}
+        """gRPC target of each judge by name, once the services run."""
+
+    @property
+    def scenarios(self) -> Sequence[scenario_pb2.Scenario]:
+        """The scenarios that are played."""
+        return self._played.inputs.scenarios
 
     async def run(self, ledger: RunLedger, launcher: Launcher) -> Outcome:
         """Start what is missing, begin or resume the run, run the shard's open units."""
         async with Channels() as channels:
             endpoints = await services.start_services(self._spec, launcher)
+            # Before the first conversation, so that a judge that cannot be had is told at once.
+            self.judges = await services.start_judges(self._spec.judges, launcher, endpoints.rehearsal)
             manifest = await self._manifest(endpoints, channels)
             for note in await ledger.begin(manifest, self._played.inputs):
-                self._on_event(note)
+                self.on_event(note)
             done = await ledger.done_units()
             self._count(manifest, done)
             runner = self._runner(endpoints, ledger, channels)
@@ -105,7 +120,7 @@ class Driver:
                 backlog = await runner.run(self._open_units(manifest, done))
             except* PolicysweepError as group:
                 # One is enough to tell: the others fell to the same cause, say a store that is full.
-                raise _first(group) from group
+                raise first_error(group) from group
         return Outcome(self.progress, backlog)
 
     async def _manifest(self, endpoints: services.Endpoints, channels: Channels) -> run_pb2.RunManifest:
@@ -146,22 +161,28 @@ class Driver:
             agent_targets=endpoints.agents,
             simulator_targets=endpoints.simulators,
             limits=spec.limits.message(),
-            settings=RunnerSettings(
-                concurrency=spec.concurrency,
-                max_attempts=spec.max_attempts,
-                unit_seconds=spec.limits.unit_seconds,
-                outage_seconds=spec.outage_seconds,
-            ),
+            settings=runner_settings(spec),
             sink=ledger,
             channels=channels,
             progress=self.progress,
-            on_event=self._on_event,
+            on_event=self.on_event,
         )
 
 
-def _first(group: BaseExceptionGroup[PolicysweepError]) -> PolicysweepError:
+def runner_settings(spec: SweepSpec) -> RunnerSettings:
+    """How the units of a sweep are run and judged."""
+    return RunnerSettings(
+        concurrency=spec.concurrency,
+        max_attempts=spec.max_attempts,
+        unit_seconds=spec.limits.unit_seconds,
+        outage_seconds=spec.outage_seconds,
+    )
+
+
+def first_error(group: BaseExceptionGroup[PolicysweepError]) -> PolicysweepError:
+    """One error out of a group."""
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def logs_folder(store_url: str, run: str) -> Path:

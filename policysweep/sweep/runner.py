@@ -136,7 +136,7 @@ class Runner:
         try:
             record = await self._play(attempt)
         except PolicysweepError as error:
-            attempt.failures.append(_failed_attempt(error))
+            attempt.failures.append(failed_attempt(error))
             if backlog.failed(attempt, error):
                 tally.retried += 1
                 telemetry.UNITS.labels(unit.agent, "retried").inc()
@@ -214,7 +214,8 @@ class _Simulator:
         raise ServiceContractError(f"simulator at {self._target} ended an episode without a result")
 
 
-def _failed_attempt(error: PolicysweepError) -> run_pb2.FailedAttempt:
+def failed_attempt(error: PolicysweepError) -> run_pb2.FailedAttempt:
+    """A failed attempt as it is kept."""
     return run_pb2.FailedAttempt(party=error.party, reason=error.reason, message=str(error), failed_at=_now())
 
 

@@ -11,7 +11,14 @@ import grpc
 from policysweep.launch import Launcher
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
-from policysweep.sweep.spec import REHEARSAL_PREFIX, AgentSpec, CustomerSpec, ModelSpec, SweepSpec
+from policysweep.sweep.spec import (
+    REHEARSAL_PREFIX,
+    CustomerSpec,
+    JudgeSpec,
+    ModelSpec,
+    ServedSpec,
+    SweepSpec,
+)
 from policysweep.v1 import agent_pb2, agent_pb2_grpc, simulator_pb2, simulator_pb2_grpc
 
 _INFO_SECONDS = 30.0
@@ -29,28 +36,51 @@ class Endpoints:
 
 
 async def start_services(spec: SweepSpec, launcher: Launcher) -> Endpoints:
-    """Start what the sweep does not name an address for."""
+    """Start what the sweep does not name an address for, the judges apart."""
     customer = spec.customer or CustomerSpec()
     local: list[ModelSpec] = [agent for agent in spec.agents if agent.target is None]
     if spec.simulators is None:
         local.append(customer)
-    rehearsal = None
-    if any(_needs_rehearsal(model) for model in local):
-        rehearsal = await launcher.start("rehearsal", "policysweep rehearsal")
+    rehearsal = await start_rehearsal(local, launcher)
     simulators = spec.simulators
     if simulators is None:
         simulators = (
             await launcher.start("simulator", "services.simulator", _model_flags(customer, rehearsal)),
         )
-    started = await asyncio.gather(*(_agent(agent, launcher, rehearsal) for agent in spec.agents))
-    return Endpoints(dict(started), simulators, rehearsal)
+    agents = await _start_all(spec.agents, "services.agent", launcher, rehearsal)
+    return Endpoints(agents, simulators, rehearsal)
 
 
-async def _agent(agent: AgentSpec, launcher: Launcher, rehearsal: str | None) -> tuple[str, str]:
-    if agent.target is not None:
-        return agent.name, agent.target
-    address = await launcher.start(f"agent-{agent.name}", "services.agent", _model_flags(agent, rehearsal))
-    return agent.name, address
+async def start_rehearsal(models: Sequence[ModelSpec], launcher: Launcher) -> str | None:
+    """HOST:PORT of a rehearsal server, started if any of the models needs one."""
+    if not any(_needs_rehearsal(model) for model in models):
+        return None
+    return await launcher.start("rehearsal", "policysweep rehearsal")
+
+
+async def start_judges(
+    judges: Sequence[JudgeSpec], launcher: Launcher, rehearsal: str | None = None
+) -> Mapping[str, str]:
+    """Start the judges that have no address; gives the gRPC target of each by name.
+
+    `rehearsal` is a rehearsal server that already runs.
+    """
+    if rehearsal is None:
+        rehearsal = await start_rehearsal(judges, launcher)
+    return await _start_all(judges, "services.judge", launcher, rehearsal)
+
+
+async def _start_all(
+    specs: Sequence[ServedSpec], module: str, launcher: Launcher, rehearsal: str | None
+) -> dict[str, str]:
+    targets = await asyncio.gather(*(_start(spec, module, launcher, rehearsal) for spec in specs))
+    return {spec.name: target for spec, target in zip(specs, targets, strict=True)}
+
+
+async def _start(spec: ServedSpec, module: str, launcher: Launcher, rehearsal: str | None) -> str:
+    if spec.target is not None:
+        return spec.target
+    return await launcher.start(f"{spec.kind}-{spec.name}", module, _model_flags(spec, rehearsal))
 
 
 def _needs_rehearsal(model: ModelSpec) -> bool:
