@@ -8,7 +8,8 @@ is left out; a dimension that lacks a score for any other reason has none.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean
 
 from policysweep.report.criteria import Criteria, Side
@@ -26,12 +27,20 @@ def unit_scores(verdicts: Iterable[run_pb2.VerdictRecord], criteria: Criteria) -
             for score in record.verdict.scores:
                 _add(by_judge[record.judge], score)
     means = {}
-    for dimension in criteria.dimensions:
-        metrics = [criteria.metrics[column] for column in criteria.members(dimension, Side.AGENT)]
+    for dimension, metrics in _members(criteria).items():
         found = [_mean(values, metrics) for values in by_judge.values()]
         if present := [mean for mean in found if mean is not None]:
             means[dimension] = round(fmean(present), 2)
     return means
+
+
+@lru_cache(maxsize=1)
+def _members(criteria: Criteria) -> Mapping[str, Sequence[str]]:
+    """Metrics of each dimension that look at the agent; a report asks for one rubric's, once a unit."""
+    members = criteria.by_dimension(Side.AGENT)
+    return {
+        dimension: [criteria.metrics[column] for column in columns] for dimension, columns in members.items()
+    }
 
 
 def _add(values: defaultdict[str, list[float | None]], score: judge_pb2.Score) -> None:

@@ -50,7 +50,7 @@ function cells() {
 
 export function kappaMap(width) {
   const found = cells();
-  if (!found.length) return null;
+  if (found.every((cell) => cell.value === null)) return null;
   const { margin, format } = labels(agents, width);
   const side = Math.min(92, (width - margin - 10) / agents.length);
   const text = { x: "column", y: "row", pointerEvents: "none" };
@@ -60,7 +60,7 @@ export function kappaMap(width) {
     height: Math.min(side, 56) * agents.length + 40,
     marginLeft: margin,
     marginTop: 28,
-    x: { domain: agents, axis: "top", label: null, tickSize: 0, tickFormat: (name) => labels([name], side * 3).format(name) },
+    x: { domain: agents, axis: "top", label: null, tickSize: 0, tickFormat: labels(agents, side * 3).format },
     y: { domain: agents, label: null, tickSize: 0, tickFormat: format },
     marks: [
       Plot.cell(found, {

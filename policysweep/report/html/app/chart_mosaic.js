@@ -3,7 +3,6 @@
 import { agents, category, categoryName, index, outcomes, personaName, scenarioOf, summary, UNSCORED } from "./data.js";
 import { legend } from "./chart_outcomes.js";
 import { labels, outcomeColor, plot } from "./plot.js";
-import { shortened } from "./words.js";
 
 function cells() {
   const first = new Map(); // Of several trials or agent personas, the first one stands for the case.
@@ -36,7 +35,7 @@ export function mosaic(width) {
     padding: 0,
     x: { axis: null, domain: Object.keys(index.personas) },
     y: { domain: tasks, label: null, tickSize: 0, tickFormat: format },
-    fx: { domain: agents, axis: "top", label: null, padding: 0.06, tickFormat: (name) => shortened(name, Math.floor(panel / 7)) },
+    fx: { domain: agents, axis: "top", label: null, padding: 0.06, tickFormat: labels(agents, panel * 3).format },
     marks: [
       Plot.cell(found, { fx: "agent", x: "persona", y: "task", fill: (cell) => outcomeColor(cell.key), inset: 0.5 }),
       Plot.tip(found, Plot.pointer({ fx: "agent", x: "persona", y: "task", title: "title" })),

@@ -31,11 +31,22 @@ export function plot(options) {
   return svg;
 }
 
-// Room for row labels, and labels that fit in: a third of the width at most.
+const CHARACTER = 6.6; // Width of a character, in pixels.
+
+// Room for row labels, and labels that fit in: a third of the width at most. Names that are too long lose what
+// they all begin with, since it is the rest that tells them apart.
 export function labels(names, width) {
   const longest = Math.max(0, ...names.map((name) => name.length));
-  const length = Math.max(6, Math.min(longest, Math.floor(width / 3 / 6.6)));
-  return { margin: Math.ceil(length * 6.6) + 12, format: (name) => shortened(name, length) };
+  const length = Math.max(6, Math.min(longest, Math.floor(width / 3 / CHARACTER)));
+  const shared = longest > length && names.length > 1 ? sharedStart(names) : 0;
+  const format = (name) => shortened(shared > 1 ? `…${name.slice(shared)}` : name, length);
+  return { margin: Math.ceil(length * CHARACTER) + 12, format };
+}
+
+function sharedStart([first, ...others]) {
+  let at = 0;
+  while (at < first.length && others.every((name) => name[at] === first[at])) at += 1;
+  return at;
 }
 
 const ROW = 17;

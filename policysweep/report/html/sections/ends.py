@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policysweep.report import sentences
+from policysweep.report import judging_sentences, sentences
 from policysweep.report.html.markup import Child, Markup
 from policysweep.report.html.parts import listed, section, table
 from policysweep.report.sentences import count, percent
@@ -40,7 +40,7 @@ def ends_section(summary: Json) -> Markup:
             words=2,
         ),
         _judge_tokens(summary),
-        listed(sentences.unreported(summary)),
+        listed([*sentences.unreported(summary), *judging_sentences.unreported(summary)]),
         table(
             "Length and wall time of a conversation",
             ["Agent", "Mean customer turns", "Median seconds", "95th percentile", "n"],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from policysweep.report import judging_sentences
 from policysweep.report.html.markup import Child, Markup, el
 from policysweep.report.html.numbers import difference, estimate, share
-from policysweep.report.html.parts import dim, folded, section, table
+from policysweep.report.html.parts import dim, folded, listed, section, table
 from policysweep.report.html.sections.calibration import calibration
 from policysweep.report.sentences import count, decimal, percent
 
@@ -22,12 +23,19 @@ def judges_section(summary: Json) -> Markup | None:
     return section(
         "judges",
         "How reliable the judges are",
+        listed(_told(judging)),
         _answers(judging),
         _outcomes(judging),
         _between(judging),
         _self_preference(judging["between_judges"]["self_preference"]),
         calibration(judging),
     )
+
+
+def _told(judging: Json) -> Iterator[str]:
+    for name, found in judging["judges"].items():
+        yield from judging_sentences.judge(name, found)
+    yield from judging_sentences.between(judging)
 
 
 def _answers(judging: Json) -> Child:
@@ -81,21 +89,9 @@ def _between(judging: Json) -> Child:
     rows = [[title, estimate(alpha), count(alpha["items"])] for title, alpha in _alphas(judging)]
     caption = "Krippendorff's alpha between judges, ordinal for scores and nominal for the outcome"
     return [
-        el("p", _alpha_range(found["alpha"])),
         folded("Alpha of every metric", table(caption, ["Metric", "Alpha", "Items (n)"], rows)),
         folded("How the judges lean", _bias(judging, found["bias"])),
     ]
-
-
-def _alpha_range(alphas: Json) -> str:
-    values = [alpha["value"] for alpha in alphas.values() if alpha["value"] is not None]
-    if not values:
-        return "No metric was scored by two judges."
-    low, high = decimal(min(values)), decimal(max(values))
-    return (
-        f"Krippendorff's alpha between the judges lies between {low} and {high} over {len(values)} metrics; "
-        "0 is chance, 1 is perfect agreement."
-    )
 
 
 def _alphas(judging: Json) -> Iterator[tuple[str, Json]]:

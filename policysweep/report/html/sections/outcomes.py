@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from policysweep.report.html.markup import Child, Markup, el
-from policysweep.report.html.parts import dim, figure, folded, section, table
+from policysweep.report.html.markup import Child, Markup
+from policysweep.report.html.numbers import share, sizes
+from policysweep.report.html.parts import dim, figure, folded, section, table, withheld
 from policysweep.report.outcomes import COARSE_KEYS, DISPLAY
-from policysweep.report.sentences import count, interval, percent
+from policysweep.report.sentences import count, counted
 
 Json = Mapping[str, Any]
 
@@ -22,59 +23,49 @@ _COARSE = {
 
 def outcomes_section(summary: Json) -> Markup:
     """Composition, intervals, and both tables."""
-    agents = summary["agents"]
-    sizes = ", ".join(f"{name} n = {count(found['coverage']['scored'])}" for name, found in agents.items())
+    agents, level = summary["agents"], f"{100 * summary['methods']['confidence']:g}%"
+    n = sizes({name: found["coverage"]["scored"] for name, found in agents.items()})
     return section(
         "outcomes",
         "What the agents decide",
+        _withheld(agents),
         figure(
-            "composition", f"Share of each outcome among the scored units: {sizes}.", "Outcomes of each agent"
+            "composition", f"Share of each outcome among the scored units; {n}.", "Outcomes of each agent"
         ),
         figure(
             "outcome-intervals",
-            f"The same shares with their {_level(summary)} intervals, clustered by task: {sizes}.",
+            f"The same shares with their {level} intervals, clustered by task; {n}.",
             "Share of each outcome by agent, with intervals",
         ),
         table(
-            f"Outcomes in % of scored units, with {_level(summary)} interval",
+            f"Outcomes in % of scored units, with {level} interval",
             ["Outcome", *agents],
-            _rows(agents, DISPLAY, lambda found: found),
+            _rows({name: found["outcomes"] for name, found in agents.items()}, DISPLAY),
         ),
         folded(
             "Coarse map: granted, denied, neither",
             table(
-                f"Coarse outcomes in % of scored units, with {_level(summary)} interval",
+                f"Coarse outcomes in % of scored units, with {level} interval",
                 ["Outcome", *agents],
-                _rows(agents, _COARSE, lambda found: found["coarse"]),
+                _rows({name: found["outcomes"]["coarse"] for name, found in agents.items()}, _COARSE),
             ),
         ),
-        [
-            el(
-                "p",
-                el("strong", f"{name}: shares are withheld. "),
-                found["outcomes"]["withheld"],
-                ".",
-                class_="withheld",
-            )
-            for name, found in agents.items()
-            if found["outcomes"]["withheld"]
-        ],
     )
 
 
-def _level(summary: Json) -> str:
-    return f"{100 * summary['methods']['confidence']:g}%"
+def _withheld(agents: Json) -> Child:
+    reasons = {name: found["outcomes"]["withheld"] for name, found in agents.items()}
+    return [withheld(f"shares of {name}. {reason}.") for name, reason in reasons.items() if reason]
 
 
-def _rows(agents: Json, names: Mapping[str, str], part: Any) -> Iterator[list[Child]]:
+def _rows(agents: Mapping[str, Json], names: Mapping[str, str]) -> Iterator[list[Child]]:
     for key, name in names.items():
-        yield [name, *(_cell(part(found["outcomes"]), key) for found in agents.values())]
-    yield ["Scored units (n)", *(count(found["coverage"]["scored"]) for found in agents.values())]
+        yield [name, *(_cell(found, key) for found in agents.values())]
+    yield ["Scored units (n)", *(count(sum(found["counts"].values())) for found in agents.values())]
 
 
 def _cell(found: Json, key: str) -> Child:
     """A share with its interval; the bare count where shares are withheld."""
     if found["shares"] is None:
-        return dim(f"withheld; {count(found['counts'][key])} units")
-    share = found["shares"][key]
-    return [percent(share["share"]), " ", dim(interval(share["interval"]))]
+        return dim(counted(found["counts"][key], "unit"))
+    return share(found["shares"][key]["share"], found["shares"][key]["interval"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from policysweep.report.html.markup import Child, Markup, el
-from policysweep.report.html.numbers import difference, grade
+from policysweep.report.html.numbers import difference, grade, sizes, why
 from policysweep.report.html.parts import dim, figure, folded, section, table
 from policysweep.report.sentences import count
 
@@ -43,7 +43,7 @@ def _judge(judging: Json, name: str) -> Child:
         figure(
             "dimensions",
             f"Mean score of each dimension with its 95% interval, clustered by task; judge {name} ({model}). "
-            f"n: {_sizes(found['agents'])}.",
+            f"{_sizes(found['agents'])}.",
             f"Dimension scores of each agent by judge {name}",
             about=name,
         ),
@@ -59,9 +59,12 @@ def _judge(judging: Json, name: str) -> Child:
 
 
 def _sizes(agents: Json) -> str:
-    return ", ".join(
-        f"{name} {count(max((found['n'] for found in entry['dimensions'].values()), default=0))}"
-        for name, entry in agents.items()
+    """Units behind the dimension scores of each agent; a dimension that does not apply to some has fewer."""
+    return sizes(
+        {
+            name: max((found["n"] for found in entry["dimensions"].values()), default=0)
+            for name, entry in agents.items()
+        }
     )
 
 
@@ -80,8 +83,8 @@ def _level(found: Json | None) -> Child:
     if found is None:
         return dim("none")
     names = ", ".join(lacks["metric"] for lacks in found.get("missing", ()))
-    told = el("span", f", lacks {names}", class_="dim") if names else None
-    return [grade(found), " ", dim(f"n {count(found['n'])}"), told]
+    shown = why(f"{found['reason']}: {names}") if names else grade(found)
+    return [shown, " ", dim(f"n {count(found['n'])}")]
 
 
 def _metrics(judging: Json, agents: Json, side: str, caption: str) -> Child:

@@ -47,11 +47,8 @@ def _manifest(summary: Json) -> Markup:
 
 
 def _agent(name: str, info: Json) -> list[Child]:
-    sampling = ", ".join(
-        f"{_words(key)} {_value(key, value)}" for key, value in info.get("sampling", {}).items()
-    )
-    digest = _digest(info["prompt_digest"])
-    return [name, info["variant"], _model(info), info["memory_mode"], info["version"], sampling, digest]
+    about = [info["variant"], _model(info), info["memory_mode"], info["version"]]
+    return [name, *about, _sampling(info), _digest(info["prompt_digest"])]
 
 
 def _judges(judging: Json) -> Child:
@@ -59,9 +56,9 @@ def _judges(judging: Json) -> Child:
     return [
         table(
             "Judges",
-            ["Judge", "Model", "Version", "Token probabilities", "Samples", "Prompt digest"],
+            ["Judge", "Model", "Version", "Sampling", "Token probabilities", "Samples", "Prompt digest"],
             [_judge(name, found["info"]) for name, found in judging["judges"].items()],
-            words=6,
+            words=7,
         ),
         el("p", f"Rubric {rubric['name']}@{rubric['version']}, digest ", _digest(rubric["digest"]), "."),
     ]
@@ -69,7 +66,16 @@ def _judges(judging: Json) -> Child:
 
 def _judge(name: str, info: Json) -> list[Child]:
     weighted, samples = _value("", info["logprobs"]), str(info["samples"] or 1)
-    return [name, _model(info), info["version"], weighted, samples, _digest(info["prompt_digest"])]
+    return [
+        name,
+        *(_model(info), info["version"], _sampling(info)),
+        *(weighted, samples, _digest(info["prompt_digest"])),
+    ]
+
+
+def _sampling(info: Json) -> str:
+    """Empty when a summary does not tell it."""
+    return ", ".join(f"{_words(key)} {_value(key, value)}" for key, value in info.get("sampling", {}).items())
 
 
 def _model(info: Json) -> str:

@@ -26,7 +26,7 @@ def tasks_section(summary: Json, index: Json) -> Markup | None:
     rows = [
         _row(found, {name: outcomes[found["task"]][name] for name in summary["agents"]}) for found in ranked
     ]
-    return section("tasks", "Where the agents split", _mosaic(index), _ranking(rows))
+    return section("tasks", "Where the agents split", _mosaic(index), _ranking(rows), _shared(summary))
 
 
 def _mosaic(index: Json) -> Markup:
@@ -57,6 +57,19 @@ def _ranking(rows: Sequence[Sequence[Child]]) -> Child:
         if len(rows) > _TOP
         else None,
     ]
+
+
+def _shared(summary: Json) -> Child:
+    """Issues that are named for several tasks, by how much these divide the agents."""
+    rows: list[Sequence[Child]] = [
+        [found["issue"], ", ".join(found["tasks"]), decimal(found["between_agents_bits"])]
+        for found in summary["splits"]["issues"]
+        if len(found["tasks"]) > 1 and found["between_agents_bits"] is not None
+    ]
+    if not rows:
+        return None
+    columns = ["What is open in the policy", "Tasks", "Mean bits between agents"]
+    return folded("Issues that several tasks share", table("Issues of several tasks", columns, rows, words=2))
 
 
 def _outcomes(index: Json) -> Mapping[str, Mapping[str, Counter[str]]]:
