@@ -20,11 +20,11 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from contract.conftest import Target
 from policysweep.domains.returns.environment import agent_tools
 from policysweep.domains.returns.resolution import resolution_options
 from policysweep.v1 import agent_pb2, scenario_pb2
 from policysweep.v1 import episode_pb2 as ep
+from tests.contract.conftest import Target
 
 SERVICE = "policysweep.v1.AgentService"
 RESPOND = f"/{SERVICE}/Respond"

@@ -35,7 +35,8 @@ def one_message(code: int, output: str, *fragments: str, exit_code: int = 2) -> 
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def test_an_agent_address_where_nobody_listens(make_sweep: Any, free_port: int) -> None:

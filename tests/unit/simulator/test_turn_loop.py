@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from policysweep.domains.returns.environment import ErrorKind, ToolOutcome, Withdrawal
 
+from policysweep.domains.returns.environment import ErrorKind, ToolOutcome, Withdrawal
 from policysweep.domains.returns.resolution import resolution_options
 from policysweep.errors import AgentContractError, AgentUnavailable, ContextOverflow, ToolFault
 from policysweep.v1 import agent_pb2, scenario_pb2, simulator_pb2
