@@ -40,7 +40,7 @@ def export(run: str, kind: str, output: Path, force: bool) -> None:
     if done.orphans:
         click.echo(f"{done.orphans} verdicts on units without record are not in it")
     if done.rehearsal:
-        click.echo("REHEARSAL: no real model took part")
+        click.echo("REHEARSAL: a model without weights took part. No figure here is a finding.")
 
 
 async def _export(run: str, kind: str, output: Path, force: bool) -> Exported:

@@ -36,6 +36,7 @@ class Exported:
     orphans: int
     """Verdicts on units without record, which are left out."""
     rehearsal: bool
+    """Whether the rehearsal model played or judged anything."""
 
 
 async def export_run(
@@ -55,19 +56,21 @@ async def export_run(
     contents = await read_contents(ledger)
     with output_folder(output, force=force) as folder, Spool() as spool:
         (folder / MANIFEST).write_bytes(encode_manifest(contents.manifest))
-        shelf = VerdictShelf(spool)
+        shelf, rehearsal = VerdictShelf(spool), contents.manifest.rehearsal
         await shelf.fill(verdicts)
         with contextlib.ExitStack() as stack:
             writer = make_writer(folder, contents, stack)
             async with contextlib.aclosing(read_records(ledger, contents)) as records:
                 async for record in records:
-                    writer.add(record, shelf.take(record.unit.unit_id))
+                    found = shelf.take(record.unit.unit_id)
+                    rehearsal = rehearsal or any(each.verdict.rehearsal for each in found)
+                    writer.add(record, found)
         return Exported(
             units=len(contents.units),
             verdicts=len(spool) - shelf.left,
             missing=contents.missing,
             orphans=shelf.left,
-            rehearsal=contents.manifest.rehearsal,
+            rehearsal=rehearsal,
         )
 
 

@@ -74,7 +74,7 @@ async def _verdicts(ledger: RunLedger) -> AsyncGenerator[run_pb2.VerdictRecord]:
 @pytest.fixture(autouse=True)
 def judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run has verdicts, without the time that a judge takes."""
-    monkeypatch.setattr(RunLedger, "read_verdicts", _verdicts, raising=False)
+    monkeypatch.setattr(RunLedger, "read_verdicts", _verdicts)
 
 
 def public_issues(record: dict[str, Any]) -> list[str]:

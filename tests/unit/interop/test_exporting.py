@@ -21,7 +21,7 @@ from policysweep.sweep.manifest import decode_manifest
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, run_pb2
 
-from .samples import episode, our_run, scenarios, stream, verdict
+from .samples import conversation, episode, imported, lines, our_run, scenarios, stream, verdict
 
 
 def score(metric: str, value: float | None = None, **parts: Any) -> judge_pb2.Score:
@@ -188,6 +188,15 @@ async def test_what_is_missing_is_counted(tmp_path: Path) -> None:
     done = await export_run(ledger, stream([verdict(lost)]), "jsonl", tmp_path / "out")
     assert (done.units, done.verdicts, done.missing, done.orphans) == (13, 0, 3, 1)
     assert files(tmp_path / "out") == ["manifest.json", "units.jsonl"]
+
+
+async def test_a_rehearsed_verdict_marks_the_export(tmp_path: Path) -> None:
+    talk = lines(tmp_path / "gpt.jsonl", [conversation()])
+    ledger = await imported(talk)
+    [unit_id] = await unit_ids(ledger)
+    assert not (await export_run(ledger, stream([verdict(unit_id)]), "jsonl", tmp_path / "a")).rehearsal
+    rehearsed = verdict(unit_id, rehearsal=True)
+    assert (await export_run(ledger, stream([rehearsed]), "jsonl", tmp_path / "b")).rehearsal
 
 
 async def test_a_unit_keeps_its_row_whatever_is_missing(tmp_path: Path) -> None:
