@@ -248,10 +248,13 @@ class Rubric(_message.Message):
     PANELS_FIELD_NUMBER: _builtins.int
     DIMENSIONS_FIELD_NUMBER: _builtins.int
     MIN_SCALE_MASS_FIELD_NUMBER: _builtins.int
+    PROMPT_CHARACTERS_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
     """SHA-256 of the file, hex."""
     min_scale_mass: _builtins.float
     """Scores with less probability mass on the scale than this are to be flagged, 0 to 1."""
+    prompt_characters: _builtins.int
+    """Characters that the rules and the rubric take in the prompt of every panel."""
     @_builtins.property
     def ref(self) -> Global___RubricRef:
         """Name and version."""
@@ -277,10 +280,11 @@ class Rubric(_message.Message):
         panels: _abc.Iterable[Global___Panel] | None = ...,
         dimensions: _abc.Iterable[Global___Dimension] | None = ...,
         min_scale_mass: _builtins.float = ...,
+        prompt_characters: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["ref", b"ref"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dimensions", b"dimensions", "metrics", b"metrics", "min_scale_mass", b"min_scale_mass", "panels", b"panels", "ref", b"ref"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "dimensions", b"dimensions", "metrics", b"metrics", "min_scale_mass", b"min_scale_mass", "panels", b"panels", "prompt_characters", b"prompt_characters", "ref", b"ref"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

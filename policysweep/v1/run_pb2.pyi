@@ -442,7 +442,7 @@ class Judging(_message.Message):
 
     @_builtins.property
     def judges(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgeEntry]:
-        """Judges in the order in which they were added."""
+        """Judges, sorted by name."""
 
     def __init__(
         self,
@@ -467,8 +467,12 @@ class TaskGoals(_message.Message):
     TASK_ID_FIELD_NUMBER: _builtins.int
     GOALS_FIELD_NUMBER: _builtins.int
     JUDGE_FIELD_NUMBER: _builtins.int
+    JUDGE_NAME_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     task_id: _builtins.str
     """The task."""
+    judge_name: _builtins.str
+    """Its name in the sweep."""
     @_builtins.property
     def goals(self) -> _containers.RepeatedCompositeFieldContainer[_judge_pb2.Goal]:
         """Goals in order of importance."""
@@ -477,16 +481,22 @@ class TaskGoals(_message.Message):
     def judge(self) -> _judge_pb2.JudgeInfo:
         """What extracted them."""
 
+    @_builtins.property
+    def usage(self) -> _episode_pb2.Usage:
+        """Tokens and time of the extraction."""
+
     def __init__(
         self,
         *,
         task_id: _builtins.str = ...,
         goals: _abc.Iterable[_judge_pb2.Goal] | None = ...,
         judge: _judge_pb2.JudgeInfo | None = ...,
+        judge_name: _builtins.str = ...,
+        usage: _episode_pb2.Usage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["judge", b"judge", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "judge", b"judge", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["goals", b"goals", "judge", b"judge", "judge_name", b"judge_name", "task_id", b"task_id", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -79,6 +79,11 @@ def _system_message(rubric: Rubric, policy: bytes) -> Json:
     return {"role": "system", "content": content}
 
 
+def rubric_characters(rubric: Rubric) -> int:
+    """Characters that rules and rubric take in the prompt of every panel; the policy comes on top."""
+    return len(_system_message(rubric, b"")["content"])
+
+
 def _panel_section(panel: Panel) -> str:
     metrics = (_metric_section(metric) for metric in panel.metrics if metric.derived is None)
     return "\n\n".join([f"## Panel `{panel.key}`\n\n{panel.instruction}", *metrics])

@@ -171,8 +171,8 @@ class Rubric(_Part):
         content = {"panel": asked, "discipline": self.discipline, "prompts": prompts}
         return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
-    def message(self, prompts: str) -> judge_pb2.Rubric:
-        """The rubric on the wire."""
+    def message(self, prompts: str, prompt_characters: int) -> judge_pb2.Rubric:
+        """The rubric on the wire. The second number is `prompt.rubric_characters`."""
         return judge_pb2.Rubric(
             ref=judge_pb2.RubricRef(name=self.name, version=self.version),
             digest=self.digest,
@@ -188,6 +188,7 @@ class Rubric(_Part):
             ],
             metrics=[_metric_message(panel, metric) for panel in self.panels for metric in panel.metrics],
             min_scale_mass=self.min_scale_mass,
+            prompt_characters=prompt_characters,
         )
 
 

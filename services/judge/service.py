@@ -94,7 +94,10 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
     ) -> judge_pb2.ListRubricsResponse:
         """The rubrics served, with all their metrics."""
         return judge_pb2.ListRubricsResponse(
-            rubrics=[rubric.message(prompt.PROMPT_DIGEST) for rubric in self._rubrics]
+            rubrics=[
+                rubric.message(prompt.PROMPT_DIGEST, prompt.rubric_characters(rubric))
+                for rubric in self._rubrics
+            ]
         )
 
     async def GetJudgeInfo(  # noqa: N802 - the contract's name

@@ -72,6 +72,13 @@ def test_the_system_message_holds_policy_rubric_and_discipline() -> None:
     assert "Never give 5 by default" in system
 
 
+def test_the_size_of_the_rubric_is_the_system_message_without_the_policy() -> None:
+    system, _ = prompts(episode())[0]
+    policy = "| Items may come back within 30 days.\n\nA related policy:\n| Sellers have rules of their own."
+    assert policy in system
+    assert prompt.rubric_characters(DRIP_R) == len(system) - len(policy) + len("| ")
+
+
 def test_the_prompt_names_the_panel_and_what_of_it_applies() -> None:
     asks = {each.key: prompt.panel_ask(sheet(each.key)) for each in DRIP_R.panels}
     assert "Judge the panel `policy_resolution` now." in asks["policy_resolution"]

@@ -70,7 +70,8 @@ def test_metrics_of_the_customer_simulator_can_be_told_from_the_agents() -> None
 
 
 def test_the_rubric_on_the_wire_says_all_that_a_report_needs() -> None:
-    message = DRIP_R.message(prompt.PROMPT_DIGEST)
+    message = DRIP_R.message(prompt.PROMPT_DIGEST, 1234)
+    assert message.prompt_characters == 1234
     assert message.ref == judge_pb2.RubricRef(name="drip-r", version=1)
     assert [each.key for each in message.panels if each.weighted] == ["policy_resolution"]
     assert {each.key: each.digest for each in message.panels} == digests(DRIP_R)
