@@ -19,7 +19,6 @@ from policysweep.v1 import run_pb2
 
 if TYPE_CHECKING:
     from policysweep.report.comparison import Run
-    from policysweep.report.verdicts import Verdicts
 
 
 @click.command()
@@ -64,24 +63,13 @@ async def _compare(run_a: str, run_b: str, pairs: list[tuple[str, str]]) -> dict
 async def load_run(ledger: RunLedger) -> Run:
     """What a comparison needs of a run: one pass over its records."""
     from policysweep.report.comparison import Run
+    from policysweep.report.reading import load_verdicts
     from policysweep.report.rows import row
 
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
     planned = Counter(unit.agent for unit in planned_units(manifest, inputs))
     rows = [row(record) async for record in ledger.read_records()]
     return Run(manifest, rows, planned, await load_verdicts(ledger))
-
-
-async def load_verdicts(ledger: RunLedger) -> Verdicts | None:
-    """The verdicts that count, one in memory at a time; None for a run that was never judged."""
-    from policysweep.report.verdicts import Verdicts
-
-    if (judging := await ledger.verdicts.read_judging()) is None:
-        return None
-    verdicts = Verdicts(judging.rubric, {judge.name: judge.info for judge in judging.judges})
-    async for record in ledger.verdicts.read(judging):
-        verdicts.add(record)
-    return verdicts
 
 
 def _changes(first: run_pb2.RunManifest, second: run_pb2.RunManifest) -> list[str]:

@@ -1,27 +1,21 @@
-"""`policysweep report`: summarise a run as tables and as report.json."""
+"""`policysweep report`: summarise a run as tables, as report.json and as a page."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from typing import Any
 
 import click
-import orjson
 from rich.console import Console
 
-from policysweep.commands.compare import load_verdicts
-from policysweep.interop.labels import read_labels
 from policysweep.sweep.ledger import RunLedger
-from policysweep.sweep.plan import planned_units
 from policysweep.sweep.runs import open_run
 
 
 @click.command()
 @click.argument("run")
-@click.option("--json", "as_json", is_flag=True, help="Print report.json instead of the tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print report.json and write nothing.")
 def report(run: str, as_json: bool) -> None:
-    """Summarise RUN, print the tables, and keep report.json beside the records.
+    """Summarise RUN: print the tables, and write report.json, report.html and report-data/ into its folder.
 
     RUN is the folder or prefix that holds manifest.json.
     """
@@ -29,40 +23,21 @@ def report(run: str, as_json: bool) -> None:
 
 
 async def _report(run: str, as_json: bool) -> None:
+    # The statistics packages take a second to import: only a report waits for them.
+    from policysweep.report.reading import encode_summary, summary_of
+
     ledger = await open_run(run)
     if as_json:
-        click.echo(_encoded(await summary_of(ledger)).decode())
+        click.echo(encode_summary(await summary_of(ledger)).decode())
         return
     await print_report(ledger, Console())
 
 
 async def print_report(ledger: RunLedger, console: Console) -> None:
-    """Summarise a run, print the tables, and keep report.json beside the records."""
+    """Write the reports of a run and print the tables."""
+    from policysweep.report.html.write import PAGE
+    from policysweep.report.reading import write_reports
     from policysweep.report.terminal import render
 
-    summary = await summary_of(ledger)
-    url = await ledger.write_report("report.json", _encoded(summary))
-    render(summary, console)
-    console.print(f"Report: {url}", markup=False, highlight=False, soft_wrap=True)
-
-
-async def summary_of(ledger: RunLedger) -> dict[str, Any]:
-    """The content of report.json: one pass over the records."""
-    # The statistics packages take a second to import: only a report waits for them.
-    from policysweep.report.rows import row
-    from policysweep.report.summary import summarise
-
-    manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
-    return summarise(
-        [row(record) async for record in ledger.read_records()],
-        Counter(unit.agent for unit in planned_units(manifest, inputs)),
-        [failure async for failure in ledger.read_failures()],
-        manifest,
-        verdicts=await load_verdicts(ledger),
-        labels=await read_labels(ledger),
-        scenarios=inputs.scenarios,
-    )
-
-
-def _encoded(summary: dict[str, Any]) -> bytes:
-    return orjson.dumps(summary, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    render(await write_reports(ledger), console)
+    console.print(f"Report: {ledger.url}/{PAGE}", markup=False, highlight=False, soft_wrap=True)
