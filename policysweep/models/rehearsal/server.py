@@ -167,7 +167,7 @@ class RehearsalServer:
 
     async def _chat(self, request: web.BaseRequest) -> web.StreamResponse:
         arrived = asyncio.get_running_loop().time()
-        parsed = parse(await request.read())
+        parsed = parse(await _body(request))
         served = self._engine.model(parsed.model)
         fault = self._engine.faults.draw(parsed.digest)
         if fault in _REFUSING:
@@ -179,6 +179,7 @@ class RehearsalServer:
             return _reset(request)
         completion = self._engine.complete(parsed, served, fault)
         answer = _Answer(request, completion, served, self._engine.latency.pace(parsed.digest), arrived)
+        del parsed, completion  # prompts are large, and hundreds of answers take their time at once
         try:
             await served.slots.enter()
             try:
@@ -208,43 +209,44 @@ class _Answer:
         arrived: float,
     ) -> None:
         self._request = request
-        self._completion = completion
+        self._stream = completion.request.stream
+        self._body = b"" if self._stream else wire.completion_body(completion)
+        self._events = wire.stream_events(completion) if self._stream else iter(())
+        self._written = completion.completion_tokens
+        self._finish = completion.draft.finish
         self._served = served
         self._pace = pace
         self._arrived = arrived
 
     async def send(self, fault: FaultKind | None) -> web.StreamResponse:
         """Take the model's time and send, whole or in part."""
-        stream = self._completion.request.stream
         if fault in (FaultKind.RESET_MID_BODY, FaultKind.TRUNCATED_JSON):
-            return await self._send_half(stream, fault)
-        return await (self._send_stream() if stream else self._send_whole())
+            return await self._send_half(fault)
+        return await (self._send_stream() if self._stream else self._send_whole())
 
     async def _send_whole(self) -> web.StreamResponse:
-        written = self._completion.completion_tokens
-        await _sleep(self._pace.first_token + self._pace.per_token * (written - 1))
+        await _sleep(self._pace.first_token + self._pace.per_token * (self._written - 1))
         self._observe(self._pace.first_token)
-        return _json(wire.completion_body(self._completion))
+        return _json(self._body)
 
     async def _send_stream(self) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": _EVENT_STREAM, "Cache-Control": "no-cache"})
         await _sleep(self._pace.first_token)
         first_token = asyncio.get_running_loop().time() - self._arrived
         await response.prepare(self._request)
-        for event, brought in wire.stream_events(self._completion):
+        for event, brought in self._events:
             await _sleep(self._pace.per_token * brought)
             await response.write(event)
         await response.write_eof()
         self._observe(first_token)
         return response
 
-    async def _send_half(self, stream: bool, fault: FaultKind) -> web.StreamResponse:
+    async def _send_half(self, fault: FaultKind) -> web.StreamResponse:
         """Half of the body: as if that were all (truncated_json), or with the connection lost (reset)."""
-        events = wire.stream_events(self._completion)
-        body = b"".join(event for event, _ in events) if stream else wire.completion_body(self._completion)
+        body = b"".join(event for event, _ in self._events) if self._stream else self._body
         half = body[: len(body) // 2]
         await _sleep(self._pace.first_token)
-        kind = _EVENT_STREAM if stream else _JSON
+        kind = _EVENT_STREAM if self._stream else _JSON
         if fault is FaultKind.TRUNCATED_JSON:
             return web.Response(body=half, content_type=kind)
         response = web.StreamResponse(headers={"Content-Type": kind})
@@ -257,10 +259,7 @@ class _Answer:
 
     def _observe(self, first_token: float) -> None:
         latency = asyncio.get_running_loop().time() - self._arrived
-        completion = self._completion
-        self._served.metrics.finished(
-            completion.draft.finish, completion.completion_tokens, min(first_token, latency), latency
-        )
+        self._served.metrics.finished(self._finish, self._written, min(first_token, latency), latency)
 
 
 def _request(
@@ -270,17 +269,28 @@ def _request(
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
 ) -> web.BaseRequest:
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=_MAX_BODY_BYTES)
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 def _json(body: bytes, status: int = 200) -> web.Response:
     return web.Response(body=body, status=status, headers={"Content-Type": _JSON})
 
 
+async def _body(request: web.BaseRequest) -> bytes:
+    """The body. `request.read` would leave a copy in the request, which lives until the answer is out."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > _MAX_BODY_BYTES:
+            raise web.HTTPRequestEntityTooLarge(max_size=_MAX_BODY_BYTES, actual_size=size)
+    return b"".join(pieces)
+
+
 async def _object(request: web.BaseRequest) -> dict[str, Any]:
     try:
-        data = orjson.loads(await request.read())
+        data = orjson.loads(await _body(request))
     except orjson.JSONDecodeError as error:
         raise ApiError(f"The body is not valid JSON: {error}.") from error
     if not isinstance(data, dict):
