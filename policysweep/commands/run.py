@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -12,6 +10,7 @@ import uvloop
 from rich.console import Console
 
 from policysweep import telemetry
+from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.judge import judge_run
 from policysweep.commands.report import print_report
 from policysweep.launch import Launcher
@@ -26,8 +25,6 @@ from policysweep.sweep.spec_fields import parse_rubric
 
 EXIT_INCOMPLETE = 1
 """Exit code when units are left without a record."""
-EXIT_INTERRUPTED = 130
-"""Exit code after Ctrl-C or SIGTERM."""
 
 
 @click.command()
@@ -59,19 +56,18 @@ async def _run(spec: SweepSpec, store: str, shard: Shard, report: bool, console:
     ledger = await prepare_run(store, spec.name)
     driver = Driver(spec, played, shard)
     logs = logs_folder(store, spec.name)
-    task = asyncio.create_task(_drive(driver, spec, ledger, shard, logs, console))
-    _cancel_on_signal(task)
-    with suppress(asyncio.CancelledError):
-        complete = await task
-        if report:
-            await print_report(ledger, console)
-        console.print(f"Run: {ledger.url}\nLogs: {logs}", markup=False, highlight=False, soft_wrap=True)
-        return 0 if complete else EXIT_INCOMPLETE
-    recorded = driver.progress.total("recorded")
-    console.print(
-        f"Interrupted: {recorded} units recorded now. Run the same command again to go on.", highlight=False
-    )
-    return EXIT_INTERRUPTED
+    complete = await interruptible(_drive(driver, spec, ledger, shard, logs, console))
+    if complete is None:
+        recorded = driver.progress.total("recorded")
+        console.print(
+            f"Interrupted: {recorded} units recorded now. Run the same command again to go on.",
+            highlight=False,
+        )
+        return EXIT_INTERRUPTED
+    if report:
+        await print_report(ledger, console)
+    console.print(f"Run: {ledger.url}\nLogs: {logs}", markup=False, highlight=False, soft_wrap=True)
+    return 0 if complete else EXIT_INCOMPLETE
 
 
 async def _drive(
@@ -96,12 +92,6 @@ async def _drive(
             shard=shard,
         )
         return outcome.complete and judged
-
-
-def _cancel_on_signal(task: asyncio.Task[bool]) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
 
 
 def _conclude(outcome: Outcome, console: Console) -> None:

@@ -107,12 +107,16 @@ class Backlog:
             await self._until_something_changes()
         return None
 
-    def succeeded(self, attempt: Attempt) -> None:
-        """The attempt led to a record."""
+    def answered(self, attempt: Attempt) -> None:
+        """The agent answered in this attempt, which may still fail: then on the unit's own account."""
         health = self._of(attempt)
         health.last_success = self._clock()
         health.failing_since = None
         health.failures_in_row = 0
+
+    def succeeded(self, attempt: Attempt) -> None:
+        """The attempt led to a record."""
+        self.answered(attempt)
         self._settle(attempt)
 
     def failed(self, attempt: Attempt, error: PolicysweepError) -> bool:

@@ -11,6 +11,7 @@ import grpc
 from policysweep.errors import InputError, JudgeUnusable
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
+from policysweep.sweep.judge_plan import rubric_name
 from policysweep.v1 import judge_pb2, judge_pb2_grpc, scenario_pb2
 
 _INFO_SECONDS = 60.0
@@ -45,18 +46,17 @@ class JudgeClient:
             if rubric.ref == ref:
                 self._check_panels(rubric, panels)
                 return rubric
-        known = ", ".join(f"{rubric.ref.name}@{rubric.ref.version}" for rubric in answer.rubrics)
+        known = ", ".join(map(rubric_name, answer.rubrics)) or "none"
         raise InputError(f"judge {self.name} has no rubric {ref.name}@{ref.version}; it has {known}")
 
-    def _check_panels(self, rubric: judge_pb2.Rubric, panels: Sequence[str]) -> None:
+    @staticmethod
+    def _check_panels(rubric: judge_pb2.Rubric, panels: Sequence[str]) -> None:
         known = [panel.key for panel in rubric.panels]
         for panel in panels:
             if panel not in known:
                 close = difflib.get_close_matches(panel, known, n=1)
                 hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-                raise InputError(
-                    f"rubric {rubric.ref.name}@{rubric.ref.version} has no panel {panel}; {hint}"
-                )
+                raise InputError(f"rubric {rubric_name(rubric)} has no panel {panel}; {hint}")
 
     async def judge(
         self, request: judge_pb2.JudgeEpisodeRequest, seconds: float
@@ -72,7 +72,7 @@ class JudgeClient:
         response = await self._call(self._stub.ExtractGoals(request, timeout=seconds))
         if not response.goals:
             raise JudgeUnusable(
-                f"judge {self.name}: no goals of {scenario.task_id}: {response.absent_detail}"
+                f"judge {self.name} gave no goals of {scenario.task_id}: {response.absent_detail}"
             )
         return response
 

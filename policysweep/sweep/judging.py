@@ -1,65 +1,55 @@
 """The judge stage: asks each judge for what is missing on each conversation, and for nothing else.
 
+    propose -> plan -> run
+
 A piece of work is one judge and one unit; it asks for all panels without a verdict at once, so that they
 share the judge's prefix cache. Verdicts are kept as they come: when a panel fails, exactly that panel is
-asked again. A conversation is never played again because of a judge.
+asked again. A conversation is never played again because of a judge, and no judge waits for another one.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from policysweep import errors
-from policysweep.sweep.backlog import Backlog
+from policysweep.sweep.backlog import Attempt, Backlog
+from policysweep.sweep.goals import GoalBook
 from policysweep.sweep.judge_client import JudgeClient
+from policysweep.sweep.judge_plan import JudgePlan, PlanBuilder, goal_panels, rubric_changes, rubric_name
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.plan import WHOLE, Shard, in_shard
 from policysweep.sweep.records import DamagedRecord
 from policysweep.sweep.runner import Progress, RunnerSettings, Tally, failed_attempt
-from policysweep.sweep.verdicts import VerdictLedger, panel_keys
-from policysweep.v1 import episode_pb2 as ep
-from policysweep.v1 import judge_pb2, run_pb2, scenario_pb2
-
-_CHARACTERS_PER_TOKEN = 4
-_JUDGED_FAULTS = (ep.FAULT_PARTY_UNSPECIFIED, ep.FAULT_PARTY_AGENT)
-"""Conversations that count: those that ended cleanly or by a fault of the agent."""
+from policysweep.sweep.verdicts import VerdictLedger, goals_name, is_judged, panel_keys
+from policysweep.v1 import episode_pb2, judge_pb2, run_pb2, scenario_pb2
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePlan:
-    """What is missing, and what it will cost."""
+async def propose(
+    verdicts: VerdictLedger,
+    clients: Iterable[JudgeClient],
+    rubric: judge_pb2.RubricRef,
+    panels: Sequence[str] = (),
+) -> run_pb2.Judging:
+    """What the run would be judged by. Asks every judge, writes nothing.
 
-    missing: Mapping[tuple[str, str], list[str]]
-    """Panels without a verdict, by judge and unit id; in the order of judges, then unit ids."""
-    units: Mapping[str, run_pb2.Unit]
-    prompt_characters: int
-    """Policy, task and transcript over all calls; the rubric comes on top."""
-
-    @property
-    def calls(self) -> int:
-        """Model calls, one a panel, when every answer can be used."""
-        return sum(len(panels) for panels in self.missing.values())
-
-    @property
-    def tokens(self) -> int:
-        """Prompt tokens that the calls take at least."""
-        return self.prompt_characters // _CHARACTERS_PER_TOKEN
-
-    def describe(self) -> str:
-        """One sentence for the user, before anything is spent."""
-        if not self.missing:
-            return "Judging: every verdict is there."
-        judges = list(dict.fromkeys(judge for judge, _ in self.missing))
-        panels = list(dict.fromkeys(panel for asked in self.missing.values() for panel in asked))
-        return (
-            f"Judging: {self.calls:,} calls and at least {self.tokens:,} prompt tokens, by "
-            f"{', '.join(judges)} on {', '.join(panels)}."
-        )
+    Raises InputError for a rubric or panel that a judge does not have and for judges with different texts of
+    it, ManifestMismatch for a judge that was another one, and what a judge raises that cannot be asked.
+    """
+    served = {client.name: await client.rubric(rubric, panels) for client in clients}
+    (first, text), *others = served.items()
+    for name, other in others:
+        if other != text:
+            raise errors.InputError(
+                f"judges {first} and {name} have different texts of {rubric_name(text)}: "
+                "give them the same rubric files"
+            )
+    infos = {client.name: await client.info() for client in clients}
+    return await verdicts.proposed(text, infos)
 
 
 class JudgeStage:
@@ -72,64 +62,65 @@ class JudgeStage:
         clients: Sequence[JudgeClient],
         settings: RunnerSettings,
         progress: Progress,
+        on_event: Callable[[str], None],
     ) -> None:
         self._ledger = ledger
-        self._verdicts: VerdictLedger = ledger.verdicts
+        self._verdicts = ledger.verdicts
         self._scenarios = {scenario.scenario_id: scenario for scenario in scenarios}
         self._clients = {client.name: client for client in clients}
         self._settings = settings
         self._progress = progress
-        self._goals: dict[str, asyncio.Task[Sequence[judge_pb2.Goal]]] = {}
-        self._missing: dict[tuple[str, str], list[str]] = {}
+        self._on_event = on_event
+        self._goals = GoalBook(self._verdicts, settings.unit_seconds, self._count_goals)
         self._judging = run_pb2.Judging()
+        self._digests: Mapping[str, str] = {}
+        self._goal_panels: set[str] = set()
+        self._missing: dict[tuple[str, str], list[str]] = {}
+        self.failures: Counter[tuple[str, str]] = Counter()
+        """Conversations given up in this invocation, by judge and reason of the last failure."""
+
+    @property
+    def missing(self) -> int:
+        """Verdicts of the plan that are still missing."""
+        return sum(map(len, self._missing.values()))
 
     async def plan(
         self, rubric: judge_pb2.RubricRef, panels: Sequence[str] = (), shard: Shard = WHOLE
     ) -> JudgePlan:
-        """Find out what is missing on `panels`, or on all. From then on `rubric` counts.
-
-        Raises InputError for a rubric or panel that a judge does not have, ManifestMismatch for a judge
-        that was another one.
-        """
-        served = [await client.rubric(rubric, panels) for client in self._clients.values()]
-        for client, other in zip(self._clients.values(), served, strict=True):
-            if other != served[0]:
-                raise errors.InputError(f"judge {client.name} has another text of rubric {rubric.name}")
-        infos = {name: await client.info() for name, client in self._clients.items()}
-        self._judging = await self._verdicts.begin(served[0], infos)
+        """Find out what is missing on `panels`, or on all. Writes nothing. Raises what `propose` raises."""
+        standing = await self._verdicts.read_judging()
+        judging = await propose(self._verdicts, self._clients.values(), rubric, panels)
         wanted = [
             key
-            for key in panel_keys(self._judging)
+            for key in panel_keys(judging)
             if key.judge in self._clients and (not panels or key.panel in panels)
         ]
         done = {key: await self._verdicts.judged_units(key) for key in wanted}
-        units: dict[str, run_pb2.Unit] = {}
-        characters = 0
-        async for record in self._records(shard):
-            unit = record.unit.unit_id
-            before = len(self._missing)
-            for key in wanted:
-                if unit not in done[key]:
-                    self._missing.setdefault((key.judge, unit), []).append(key.panel)
-                    characters += self._characters(record)
-            if len(self._missing) > before:
-                units[unit] = record.unit
-        return JudgePlan(self._missing, units, characters)
+        builder = PlanBuilder(judging, done, self._scenarios)
+        units = (await self._ledger.record_names()).unit_ids
+        lacking = [unit for unit in units if in_shard(unit, shard) and builder.lacks(unit)]
+        async for record in self._read(lacking):
+            if is_judged(record.episode):
+                builder.add(record)
+        changes = rubric_changes(standing.rubric if standing else None, judging.rubric)
+        return builder.plan(await self._tasks_with_goals(), list(changes))
 
-    async def _records(self, shard: Shard) -> AsyncIterator[run_pb2.UnitRecord]:
-        async with aclosing(self._ledger.read_records()) as records:
-            async for record in records:
-                if in_shard(record.unit.unit_id, shard) and record.episode.end.fault in _JUDGED_FAULTS:
-                    yield record
-
-    def _characters(self, record: run_pb2.UnitRecord) -> int:
-        scenario = self._scenarios[record.unit.scenario_id]
-        policy = scenario.policy
-        texts = [policy.primary.text, *(document.text for document in policy.related), scenario.task.detail]
-        return sum(map(len, texts)) + sum(len(message.content) for message in record.episode.messages)
+    async def _tasks_with_goals(self) -> set[str]:
+        names = await self._verdicts.goals_names()
+        tasks = {scenario.task_id for scenario in self._scenarios.values()}
+        return {task for task in tasks if goals_name(task) in names}
 
     async def run(self, plan: JudgePlan) -> Backlog:
-        """Ask for all that is missing; returns once each piece is judged, failed or skipped."""
+        """Ask for all that is missing; returns once each piece is judged, failed or skipped.
+
+        From the beginning on, the rubric of the plan counts. Cancelling stops at once and loses only what is
+        in flight. A StoreError ends it: without a ledger no verdict can be kept.
+        """
+        await self._verdicts.begin(plan.judging)
+        self._judging = plan.judging
+        self._digests = {panel.key: panel.digest for panel in plan.judging.rubric.panels}
+        self._goal_panels = goal_panels(plan.judging.rubric)
+        self._missing = {piece: list(panels) for piece, panels in plan.missing.items()}
         self._progress.agents = {name: Tally() for name in self._clients}
         for judge, _ in plan.missing:
             self._progress.agents[judge].planned += 1
@@ -140,7 +131,7 @@ class JudgeStage:
         )
         self._progress.backlog = backlog
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._settings.concurrency):
+            for _ in range(min(self._settings.concurrency, len(plan.missing))):
                 group.create_task(self._work(backlog))
         return backlog
 
@@ -155,57 +146,86 @@ class JudgeStage:
     async def _work(self, backlog: Backlog) -> None:
         while (attempt := await backlog.take()) is not None:
             tally = self._progress.agents[attempt.unit.agent]
-            try:
-                await self._judge(attempt.unit, tally)
-            except errors.PolicysweepError as error:
-                if isinstance(error, errors.StoreError):
-                    raise
-                attempt.failures.append(failed_attempt(error))
-                again = backlog.failed(attempt, error)
-                tally.retried += again
-                tally.failed += not again
-                continue
-            tally.recorded += 1
-            backlog.succeeded(attempt)
+            failures = await self._judge(backlog, attempt, tally)
+            if failures:
+                self._failed(backlog, attempt, tally, _decisive(failures))
+            else:
+                tally.recorded += 1
+                backlog.succeeded(attempt)
 
-    async def _judge(self, piece: run_pb2.Unit, tally: Tally) -> None:
-        """Ask one judge for the missing panels of one unit. Raises the first failure, verdicts kept."""
-        missing = self._missing[piece.agent, piece.unit_id]
-        scenario = self._scenarios[piece.scenario_id]
-        failure: errors.PolicysweepError | None = None
+    def _failed(
+        self, backlog: Backlog, attempt: Attempt, tally: Tally, error: errors.PolicysweepError
+    ) -> None:
+        if isinstance(error, errors.StoreError):
+            raise error
+        attempt.failures.append(failed_attempt(error))
+        if backlog.failed(attempt, error):
+            tally.retried += 1
+            return
+        tally.failed += 1
+        cause = (attempt.unit.agent, error.reason)
+        if not self.failures[cause]:
+            # The others fell to the same cause, as a rule: they are counted.
+            self._on_event(f"unit {attempt.unit.unit_id} lacks verdicts: {error}")
+        self.failures[cause] += 1
+
+    async def _judge(
+        self, backlog: Backlog, attempt: Attempt, tally: Tally
+    ) -> Sequence[errors.PolicysweepError]:
+        """Ask one judge for the missing panels of one unit and keep what comes; gives what failed."""
+        piece = attempt.unit
+        client, scenario = self._clients[piece.agent], self._scenarios[piece.scenario_id]
+        asked = list(self._missing[piece.agent, piece.unit_id])
         goals: Sequence[judge_pb2.Goal] = ()
-        asked = list(missing)
+        failures: list[errors.PolicysweepError] = []
         if self._goal_panels.intersection(asked):
             try:
-                goals = await self._goals_of(scenario)
+                goals = await self._goals.of(scenario, client)
             except errors.PolicysweepError as error:
-                failure = error
+                failures.append(error)
                 asked = [panel for panel in asked if panel not in self._goal_panels]
-        if asked:
-            failure = await self._ask(piece, scenario, asked, goals, tally) or failure
-        if failure is not None:
-            raise failure
+        if not asked:
+            return failures
+        try:
+            response = await self._ask(piece, asked, goals)
+        except errors.PolicysweepError as error:
+            return [*failures, error]
+        if response.panels:
+            backlog.answered(attempt)
+        for verdict in response.panels:
+            await self._keep(piece, verdict, tally)
+        return [*failures, *(_error(client.name, failure) for failure in response.failures)]
 
     async def _ask(
-        self,
-        piece: run_pb2.Unit,
-        scenario: scenario_pb2.Scenario,
-        panels: Sequence[str],
-        goals: Sequence[judge_pb2.Goal],
-        tally: Tally,
-    ) -> errors.PolicysweepError | None:
+        self, piece: run_pb2.Unit, panels: Sequence[str], goals: Sequence[judge_pb2.Goal]
+    ) -> judge_pb2.JudgeEpisodeResponse:
+        async with aclosing(self._read([piece.unit_id])) as records:
+            record = await anext(records)
         request = judge_pb2.JudgeEpisodeRequest(
-            scenario=scenario,
-            episode=(await self._record(piece.unit_id)).episode,
+            scenario=self._scenarios[piece.scenario_id],
+            episode=record.episode,
             rubric=self._judging.rubric.ref,
             panels=panels,
             goals=goals,
             seed=piece.seed,
         )
         response = await self._clients[piece.agent].judge(request, self._settings.unit_seconds)
+        self._check(piece.agent, panels, response)
+        return response
+
+    def _check(self, judge: str, asked: Sequence[str], response: judge_pb2.JudgeEpisodeResponse) -> None:
+        """ServiceContractError for an answer to another question: it must never count as this one's."""
+        answered = [*(each.panel for each in response.panels), *(each.panel for each in response.failures)]
+        if sorted(answered) != sorted(asked):
+            raise errors.ServiceContractError(
+                f"judge {judge} was asked for panels {', '.join(asked)} and answered {', '.join(answered)}"
+            )
         for verdict in response.panels:
-            await self._keep(piece, verdict, tally)
-        return next(map(_error, response.failures), None)
+            if verdict.panel_digest != self._digests[verdict.panel]:
+                raise errors.ServiceContractError(
+                    f"judge {judge} has another text of panel {verdict.panel} than when the judging began: "
+                    "judge the run again"
+                )
 
     async def _keep(self, piece: run_pb2.Unit, verdict: judge_pb2.PanelVerdict, tally: Tally) -> None:
         now = Timestamp()
@@ -218,40 +238,34 @@ class JudgeStage:
             recorded_at=now,
         )
         tally.duplicates += not await self._verdicts.write(record)
-        tally.tokens += verdict.usage.prompt_tokens + verdict.usage.completion_tokens
+        tally.tokens += _tokens(verdict.usage)
         self._missing[piece.agent, piece.unit_id].remove(verdict.panel)
 
-    async def _record(self, unit_id: str) -> run_pb2.UnitRecord:
-        async with aclosing(self._ledger.scan_records([unit_id])) as records:
+    def _count_goals(self, judge: str, usage: episode_pb2.Usage) -> None:
+        self._progress.agents[judge].tokens += _tokens(usage)
+
+    async def _read(self, unit_ids: Iterable[str]) -> AsyncGenerator[run_pb2.UnitRecord]:
+        async with aclosing(self._ledger.scan_records(unit_ids)) as records:
             async for record in records:
-                if not isinstance(record, DamagedRecord):
-                    return record
-        raise errors.StoreError(f"the record of unit {unit_id} cannot be read: see policysweep verify")
-
-    @property
-    def _goal_panels(self) -> set[str]:
-        return {metric.panel for metric in self._judging.rubric.metrics if metric.derived}
-
-    async def _goals_of(self, scenario: scenario_pb2.Scenario) -> Sequence[judge_pb2.Goal]:
-        """The goals of a task: extracted once, by the first judge, for all agents and judges."""
-        task = self._goals.get(scenario.task_id)
-        if task is None or (task.done() and task.exception() is not None):
-            task = self._goals[scenario.task_id] = asyncio.create_task(self._find_goals(scenario))
-        return await asyncio.shield(task)
-
-    async def _find_goals(self, scenario: scenario_pb2.Scenario) -> Sequence[judge_pb2.Goal]:
-        known = await self._verdicts.read_goals(scenario.task_id)
-        if known is None:
-            client = next(iter(self._clients.values()))
-            response = await client.extract_goals(scenario, self._settings.unit_seconds)
-            known = await self._verdicts.write_goals(
-                run_pb2.TaskGoals(task_id=scenario.task_id, goals=response.goals, judge=await client.info())
-            )
-        return known.goals
+                if isinstance(record, DamagedRecord):
+                    raise errors.StoreError(
+                        f"the record of unit {record.unit_id} is damaged: see policysweep verify"
+                    )
+                yield record
 
 
-def _error(failure: judge_pb2.PanelFailure) -> errors.PolicysweepError:
+def _decisive(failures: Sequence[errors.PolicysweepError]) -> errors.PolicysweepError:
+    """The failure that decides what becomes of a piece: one that ends the stage, else one that may pass."""
+    return max(failures, key=lambda error: (isinstance(error, errors.StoreError), error.retryable))
+
+
+def _error(judge: str, failure: judge_pb2.PanelFailure) -> errors.PolicysweepError:
+    kind = errors.by_reason(failure.reason)
+    if failure.retryable and not kind.retryable:
+        kind = errors.InfrastructureError  # a reason that we do not know
     retry_after = failure.retry_after_seconds if failure.HasField("retry_after_seconds") else None
-    return errors.by_reason(failure.reason)(
-        f"panel {failure.panel}: {failure.message}", retry_after=retry_after
-    )
+    return kind(f"judge {judge}, panel {failure.panel}: {failure.message}", retry_after=retry_after)
+
+
+def _tokens(usage: episode_pb2.Usage) -> int:
+    return usage.prompt_tokens + usage.completion_tokens

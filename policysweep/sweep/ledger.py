@@ -6,7 +6,7 @@
     episodes/<unit id>.binpb       one UnitRecord per unit; a unit is done when it is there
     failures/<unit id>.json        attempts that led to no record; history once there is a record
     labels/<sha-256>.jsonl         scores that people gave, one file per import (policysweep.interop.labels)
-    judging.json, verdicts/        what judges found (policysweep.sweep.verdicts)
+    judging/, verdicts/            who judges, and what they found (policysweep.sweep.verdicts)
     report.json                    the last report; derived, and replaced each time
 
 Records are binary protobuf (docs/adr/0001), the rest is for people: protobuf JSON with the contract's names.
