@@ -32,8 +32,9 @@ def answers_section(judged: Judged, judge: str) -> Json:
             "scores": _scores(lines, judged),
         },
         "tokens": {
-            **tokens_json(whole.tokens),
+            **tokens_json(whole.tokens.plus(notes.goals)),
             "panels": {panel: tokens_json(tally.tokens) for panel, tally in panels.items()},
+            "goals": tokens_json(notes.goals),
         },
     }
 

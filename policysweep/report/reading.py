@@ -34,6 +34,9 @@ async def load_verdicts(ledger: RunLedger) -> Verdicts | None:
     async with aclosing(ledger.verdicts.read(judging)) as records:
         async for record in records:
             verdicts.add(record)
+    async with aclosing(ledger.verdicts.read_all_goals()) as tasks:
+        async for goals in tasks:
+            verdicts.add_goals(goals)
     return verdicts
 
 

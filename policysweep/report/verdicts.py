@@ -67,6 +67,8 @@ class JudgeNotes:
     outcomes: dict[int, OutcomeNote] = field(default_factory=dict)
     """By unit, from the panel that classifies."""
     panels: dict[str, PanelTally] = field(default_factory=dict)
+    goals: Tokens = field(default_factory=Tokens)
+    """What it took to extract goals."""
     read: set[tuple[int, str]] = field(default_factory=set)
     """Unit and panel of each verdict."""
     rehearsal: int = 0
@@ -114,6 +116,16 @@ class Verdicts:
         if verdict.HasField("outcome"):
             notes.outcomes[unit] = _outcome(record)
         self._add_scores(notes, unit, record)
+
+    def add_goals(self, goals: run_pb2.TaskGoals) -> None:
+        """Take in what the goals of a task took. InputError for a judge that the run does not describe."""
+        if goals.judge_name not in self.notes:
+            raise InputError(
+                f"The goals of task {goals.task_id!r}: judge {goals.judge_name!r} is not one of the run's "
+                f"judges ({', '.join(self.notes) or 'none'})"
+            )
+        notes = self.notes[goals.judge_name]
+        notes.goals = notes.goals.plus(tokens_of([goals.usage]))
 
     def _add_scores(self, notes: JudgeNotes, unit: int, record: run_pb2.VerdictRecord) -> None:
         panel, asked, seen = record.verdict.panel, self.criteria.asked, set()

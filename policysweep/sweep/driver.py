@@ -23,12 +23,15 @@ from policysweep.rpc.client import Channels
 from policysweep.sweep import services
 from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.inputs import RunInputs
+from policysweep.sweep.judge_client import JudgeClient
+from policysweep.sweep.judging import propose
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.manifest import build_manifest
 from policysweep.sweep.plan import WHOLE, Shard, in_shard, plan_units, scenario_keys
 from policysweep.sweep.runner import Progress, Runner, RunnerSettings, Tally
 from policysweep.sweep.selection import select_scenarios
 from policysweep.sweep.spec import SweepSpec
+from policysweep.sweep.spec_fields import parse_rubric
 from policysweep.v1 import run_pb2, scenario_pb2
 
 
@@ -108,8 +111,8 @@ class Driver:
         """Start what is missing, begin or resume the run, run the shard's open units."""
         async with Channels() as channels:
             endpoints = await services.start_services(self._spec, launcher)
-            # Before the first conversation, so that a judge that cannot be had is told at once.
             self.judges = await services.start_judges(self._spec.judges, launcher, endpoints.rehearsal)
+            await self._check_judges(ledger, channels)
             manifest = await self._manifest(endpoints, channels)
             for note in await ledger.begin(manifest, self._played.inputs):
                 self.on_event(note)
@@ -122,6 +125,12 @@ class Driver:
                 # One is enough to tell: the others fell to the same cause, say a store that is full.
                 raise first_error(group) from group
         return Outcome(self.progress, backlog)
+
+    async def _check_judges(self, ledger: RunLedger, channels: Channels) -> None:
+        """Raise before the first conversation what judging would raise after the last one."""
+        if self.judges:
+            clients = [JudgeClient(name, target, channels) for name, target in self.judges.items()]
+            await propose(ledger.verdicts, clients, parse_rubric(self._spec.rubric))
 
     async def _manifest(self, endpoints: services.Endpoints, channels: Channels) -> run_pb2.RunManifest:
         agents, simulators = await asyncio.gather(

@@ -56,7 +56,7 @@ async def _judge(url: str, level: float) -> None:
     asked = rubric()
     for panel in asked.panels:
         panel.digest = hashlib.sha256(panel.key.encode()).hexdigest()
-    await ledger.verdicts.begin(asked, judges("j"))
+    await ledger.verdicts.begin(await ledger.verdicts.proposed(asked, judges("j")))
     digests = {panel.key: panel.digest for panel in asked.panels}
     async for record in ledger.read_records():
         value = level + (0.5 if record.unit.scenario_id.endswith("_0") else 0.0)

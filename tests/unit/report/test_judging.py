@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policysweep.errors import InputError
 from policysweep.report.rows import Row, row
 from policysweep.report.summary import summarise
 from policysweep.report.verdicts import Verdicts
@@ -282,6 +283,22 @@ def test_answers_and_tokens_of_a_judge() -> None:
     assert judge["tokens"]["completion_tokens"] is None
     assert judge["tokens"]["panels"]["main"]["answers"] == 2
     assert summary["rehearsal"] is True
+
+
+def test_the_goals_of_tasks_are_part_of_what_a_judge_took() -> None:
+    rows = rows_of({"fair": [FULL]})
+    made = next(simple(rows[0].unit_id, {"support": 3.0}))
+    made.verdict.usage.model_calls, made.verdict.usage.prompt_tokens = 1, 500
+    verdicts = taken([made])
+    for tokens in (30, 40):
+        usage = ep.Usage(model_calls=1, prompt_tokens=tokens, completion_tokens=5)
+        verdicts.add_goals(run_pb2.TaskGoals(task_id="t", judge_name="j", usage=usage))
+    tokens = _judging(rows, 1, verdicts)["judges"]["j"]["tokens"]
+    assert (tokens["model_calls"], tokens["prompt_tokens"]) == (3, 570)
+    assert (tokens["goals"]["model_calls"], tokens["goals"]["prompt_tokens"]) == (2, 70)
+    assert tokens["panels"]["main"]["prompt_tokens"] == 500
+    with pytest.raises(InputError, match=r"task 't': judge 'x' is not one of the run's judges \(j\)"):
+        verdicts.add_goals(run_pb2.TaskGoals(task_id="t", judge_name="x"))
 
 
 def test_two_half_scores_are_not_one_whole() -> None:

@@ -100,6 +100,16 @@ async def test_a_failure_while_others_succeed_is_the_units_own() -> None:
     assert poisoned.counted == 1
 
 
+async def test_who_answered_in_part_is_not_out() -> None:
+    clock = Clock()
+    backlog = backlog_of("a", clock=clock, outage_seconds=0)
+    for failures in (1, 2, 3):
+        attempt = await take(backlog, clock)
+        backlog.answered(attempt)
+        assert backlog.failed(attempt, ModelServerUnavailable("500")) == (failures < 3)
+    assert backlog.given_up() == []
+
+
 async def test_one_agents_outage_leaves_the_others_alone() -> None:
     clock = Clock()
     backlog = backlog_of("down", "down", "up", clock=clock, outage_seconds=0)
