@@ -232,6 +232,18 @@ def test_a_scenario_is_shown_side_by_side_across_agents(open_: Open, site: Site)
     playwright.expect(page.locator("#case .unit h3")).to_have_text(list(AGENTS))
 
 
+def test_on_a_phone_the_chosen_agent_is_the_one_in_view(open_: Open, site: Site) -> None:
+    page = open_(site.judged, f"#unit={unit_id('lenient', 'S_t003_0')}", width=390).page
+    page.wait_for_selector("#case .unit")
+    box = page.locator("#case .unit.chosen").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert page.locator("#viewer .choose").is_hidden()
+    page.click("text=Back to the list")
+    assert page.locator("#viewer .choose").is_visible()
+
+
 def test_trials_are_cases_of_their_own(open_: Open, site: Site) -> None:
     page = open_(site.trials, f"#unit={unit_id('fair', 'S_t002_1', 1)}").page
     page.wait_for_selector("#case .unit")

@@ -8,6 +8,8 @@ import { address } from "./state.js";
 import { unitColumn } from "./unit.js";
 import { words } from "./words.js";
 
+const HINT = "Choose a conversation. Its scenario is shown as all agents played it, side by side.";
+
 let wanted = ""; // Transcripts that arrive late must not replace what was asked for since.
 let shown = "";
 
@@ -21,7 +23,8 @@ export async function showCase(place, units, state, moveFocus) {
   shown = key;
   const unit = unitById.get(state.unit);
   if (!unit) {
-    fill(place, h("p", { class: "dim" }, state.unit ? `There is no unit ${state.unit} in this report.` : hint()));
+    const missing = [h("p", { class: "steps" }, back(state)), h("p", null, `There is no unit ${state.unit} in this report.`)];
+    fill(place, state.unit ? missing : h("p", { class: "dim" }, HINT));
     return;
   }
   fill(place, h("p", { class: "dim", role: "status" }, "Loading the transcripts…"));
@@ -29,17 +32,22 @@ export async function showCase(place, units, state, moveFocus) {
     const content = await transcripts(unit.scenario);
     if (wanted !== key) return;
     fill(place, heading(unit, units, state, content), columns(unit, state, content));
-    place.querySelector(".unit.chosen")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    showChosen(place.querySelector(".columns"));
     if (moveFocus) place.focus({ preventScroll: true });
     scrollTo(0, 0);
   } catch (error) {
     shown = "";
-    if (wanted === key) fill(place, h("p", { class: "alert", role: "alert" }, error.message));
+    if (wanted === key) fill(place, h("p", { class: "steps" }, back(state)), h("p", { class: "alert", role: "alert" }, error.message));
   }
 }
 
-function hint() {
-  return "Choose a conversation. Its scenario is shown as all agents played it, side by side.";
+function showChosen(columns) {
+  const chosen = columns.querySelector(".chosen");
+  if (chosen) columns.scrollLeft = chosen.offsetLeft - columns.offsetLeft;
+}
+
+function back(state) {
+  return h("a", { class: "back", href: address(state, { unit: "" }) }, "Back to the list");
 }
 
 function steps(place, units, state) {
@@ -48,7 +56,7 @@ function steps(place, units, state) {
   const link = (unit, text) => unit && h("a", { href: address(state, { unit: unit.id, page: "" }) }, text);
   fill(
     place,
-    h("a", { class: "back", href: address(state, { unit: "" }) }, "Back to the list"),
+    back(state),
     at >= 0 && link(units[at - 1], "Previous"),
     at >= 0 && link(units[at + 1], "Next"),
   );
