@@ -35,8 +35,9 @@ class Sweep:
     def records(self) -> list[Path]:
         return sorted((self.folder / "episodes").glob("*.binpb"))
 
-    def start(self, *options: str, store: Path | None = None) -> subprocess.Popen[str]:
-        """Start `policysweep run`."""
+    def start(self, *options: str, store: Path | None = None, report: bool = False) -> subprocess.Popen[str]:
+        """Start `policysweep run`; without the report, whose statistics take seconds to import."""
+        options = (*options, "--report" if report else "--no-report")
         process = subprocess.Popen(
             policysweep("run", str(self.file), "--store", str(store or self.store), *options),
             stdout=subprocess.PIPE,
@@ -46,9 +47,9 @@ class Sweep:
         self.running.append(process)
         return process
 
-    def run(self, *options: str, store: Path | None = None) -> tuple[int, str]:
+    def run(self, *options: str, store: Path | None = None, report: bool = False) -> tuple[int, str]:
         """Run to the end: exit code and what was printed."""
-        return finish(self.start(*options, store=store))
+        return finish(self.start(*options, store=store, report=report))
 
     def verify(self) -> tuple[int, str]:
         return command("verify", str(self.folder))

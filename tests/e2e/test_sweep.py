@@ -40,7 +40,7 @@ def alive(pid: int) -> bool:
 
 def test_a_sweep_ends_with_its_report_and_the_proof(make_sweep: Any) -> None:
     sweep = make_sweep()
-    code, output = sweep.run()
+    code, output = sweep.run(report=True)
     assert code == 0, output
     assert "REHEARSAL" in output
     assert (sweep.folder / "report.json").exists()
