@@ -225,6 +225,14 @@ class _EndReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EndReason.V
     """The episode's token budget is used up."""
     END_REASON_TOOL_FAULT: _EndReason.ValueType  # 9
     """A tool failed for a reason of its own."""
+    END_REASON_USER_STOP: _EndReason.ValueType  # 10
+    """The user of a tau2-bench task ended the conversation."""
+    END_REASON_USER_TRANSFER: _EndReason.ValueType  # 11
+    """The user of a tau2-bench task was transferred to another agent."""
+    END_REASON_USER_OUT_OF_SCOPE: _EndReason.ValueType  # 12
+    """The user of a tau2-bench task was asked for what the task does not say."""
+    END_REASON_STEP_LIMIT: _EndReason.ValueType  # 13
+    """The step limit of a tau2-bench episode was reached."""
 
 class EndReason(_EndReason, metaclass=_EndReasonEnumTypeWrapper):
     """How an episode ended."""
@@ -249,6 +257,14 @@ END_REASON_TOKEN_BUDGET: EndReason.ValueType  # 8
 """The episode's token budget is used up."""
 END_REASON_TOOL_FAULT: EndReason.ValueType  # 9
 """A tool failed for a reason of its own."""
+END_REASON_USER_STOP: EndReason.ValueType  # 10
+"""The user of a tau2-bench task ended the conversation."""
+END_REASON_USER_TRANSFER: EndReason.ValueType  # 11
+"""The user of a tau2-bench task was transferred to another agent."""
+END_REASON_USER_OUT_OF_SCOPE: EndReason.ValueType  # 12
+"""The user of a tau2-bench task was asked for what the task does not say."""
+END_REASON_STEP_LIMIT: EndReason.ValueType  # 13
+"""The step limit of a tau2-bench episode was reached."""
 Global___EndReason: _TypeAlias = EndReason  # noqa: Y015
 
 class _FaultParty:
@@ -672,6 +688,7 @@ class ErrorCounts(_message.Message):
     AGENT_TRUNCATED_FIELD_NUMBER: _builtins.int
     AGENT_REPEATED_CALLS_FIELD_NUMBER: _builtins.int
     CUSTOMER_ERRORS_FIELD_NUMBER: _builtins.int
+    TOOL_ERRORS_FIELD_NUMBER: _builtins.int
     agent_malformed_calls: _builtins.int
     """Calls with arguments that are not JSON or do not fit the schema, by the agent."""
     agent_unknown_tools: _builtins.int
@@ -684,6 +701,8 @@ class ErrorCounts(_message.Message):
     """Calls refused as repetitions, by the agent."""
     customer_errors: _builtins.int
     """Errors of any kind by the customer simulator."""
+    tool_errors: _builtins.int
+    """Calls that a tool of a tau2-bench domain refused, malformed and unknown ones included, by either side."""
     def __init__(
         self,
         *,
@@ -693,10 +712,11 @@ class ErrorCounts(_message.Message):
         agent_truncated: _builtins.int = ...,
         agent_repeated_calls: _builtins.int = ...,
         customer_errors: _builtins.int = ...,
+        tool_errors: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_empty_messages", b"agent_empty_messages", "agent_malformed_calls", b"agent_malformed_calls", "agent_repeated_calls", b"agent_repeated_calls", "agent_truncated", b"agent_truncated", "agent_unknown_tools", b"agent_unknown_tools", "customer_errors", b"customer_errors"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_empty_messages", b"agent_empty_messages", "agent_malformed_calls", b"agent_malformed_calls", "agent_repeated_calls", b"agent_repeated_calls", "agent_truncated", b"agent_truncated", "agent_unknown_tools", b"agent_unknown_tools", "customer_errors", b"customer_errors", "tool_errors", b"tool_errors"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -25,59 +25,74 @@ _sym_db = _symbol_database.Default()
 from policysweep.v1 import agent_pb2 as policysweep_dot_v1_dot_agent__pb2
 from policysweep.v1 import episode_pb2 as policysweep_dot_v1_dot_episode__pb2
 from policysweep.v1 import scenario_pb2 as policysweep_dot_v1_dot_scenario__pb2
+from policysweep.v1 import tau2_pb2 as policysweep_dot_v1_dot_tau2__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apolicysweep/v1/judge.proto\x12\x0epolicysweep.v1\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\"*\n\tRubricRef\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\"\'\n\tDimension\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\"E\n\x05Panel\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x10\n\x08weighted\x18\x04 \x01(\x08\"\xbd\x01\n\x06Metric\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\t\x12*\n\x05level\x18\x03 \x01(\x0e\x32\x1b.policysweep.v1.MetricLevel\x12\r\n\x05panel\x18\x04 \x01(\t\x12&\n\x08subjects\x18\x05 \x03(\x0e\x32\x14.policysweep.v1.Role\x12\r\n\x05title\x18\x06 \x01(\t\x12\x10\n\x08question\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65rived\x18\x08 \x01(\x08\"\xf2\x01\n\x06Rubric\x12&\n\x03ref\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\'\n\x07metrics\x18\x03 \x03(\x0b\x32\x16.policysweep.v1.Metric\x12%\n\x06panels\x18\x04 \x03(\x0b\x32\x15.policysweep.v1.Panel\x12-\n\ndimensions\x18\x05 \x03(\x0b\x32\x19.policysweep.v1.Dimension\x12\x16\n\x0emin_scale_mass\x18\x06 \x01(\x01\x12\x19\n\x11prompt_characters\x18\x07 \x01(\x05\"\xe8\x02\n\x05Score\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x1a\n\rmessage_index\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05value\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rjustification\x18\x05 \x01(\t\x12\x17\n\nscale_mass\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x13\n\x06spread\x18\x07 \x01(\x01H\x03\x88\x01\x01\x12%\n\x07subject\x18\x08 \x01(\x0e\x32\x14.policysweep.v1.Role\x12\x15\n\rabsent_detail\x18\t \x01(\t\x12\x14\n\x07written\x18\n \x01(\x05H\x04\x88\x01\x01\x12\x0f\n\x07samples\x18\x0b \x01(\x05\x42\x10\n\x0e_message_indexB\x08\n\x06_valueB\r\n\x0b_scale_massB\t\n\x07_spreadB\n\n\x08_written\"\x9d\x01\n\x0eOutcomeVerdict\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x33\n\rabsent_reason\x18\x02 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rjustification\x18\x03 \x01(\t\x12\x15\n\rabsent_detail\x18\x04 \x01(\t\"&\n\x04Goal\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08\x65xplicit\x18\x02 \x01(\x08\"\x9e\x01\n\x0bGoalVerdict\x12\x12\n\ngoal_index\x18\x01 \x01(\x05\x12\x10\n\x03met\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x15\n\rjustification\x18\x03 \x01(\t\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rabsent_detail\x18\x05 \x01(\tB\x06\n\x04_met\"\x8a\x02\n\x0cPanelVerdict\x12\r\n\x05panel\x18\x01 \x01(\t\x12%\n\x06scores\x18\x02 \x03(\x0b\x32\x15.policysweep.v1.Score\x12/\n\x07outcome\x18\x03 \x01(\x0b\x32\x1e.policysweep.v1.OutcomeVerdict\x12*\n\x05goals\x18\x04 \x03(\x0b\x32\x1b.policysweep.v1.GoalVerdict\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x14\n\x0cpanel_digest\x18\x06 \x01(\t\x12\x11\n\trehearsal\x18\x07 \x01(\x08\x12\x18\n\x10unusable_answers\x18\x08 \x01(\x05\"\xb6\x01\n\x0cPanelFailure\x12\r\n\x05panel\x18\x01 \x01(\t\x12)\n\x05party\x18\x02 \x01(\x0e\x32\x1a.policysweep.v1.FaultParty\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x11\n\tretryable\x18\x05 \x01(\x08\x12 \n\x13retry_after_seconds\x18\x06 \x01(\x01H\x00\x88\x01\x01\x42\x16\n\x14_retry_after_seconds\"\xd9\x01\n\x13JudgeEpisodeRequest\x12*\n\x08scenario\x18\x01 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12(\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.Episode\x12)\n\x06rubric\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12\x0e\n\x06panels\x18\x04 \x03(\t\x12#\n\x05goals\x18\x05 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12\x0c\n\x04seed\x18\x06 \x01(\x05\"t\n\x14JudgeEpisodeResponse\x12,\n\x06panels\x18\x01 \x03(\x0b\x32\x1c.policysweep.v1.PanelVerdict\x12.\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x1c.policysweep.v1.PanelFailure\"O\n\x13\x45xtractGoalsRequest\x12*\n\x08scenario\x18\x01 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12\x0c\n\x04seed\x18\x02 \x01(\x05\"\xda\x01\n\x14\x45xtractGoalsResponse\x12#\n\x05goals\x18\x01 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x11\n\trehearsal\x18\x03 \x01(\x08\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rabsent_detail\x18\x05 \x01(\t\x12\x18\n\x10unusable_answers\x18\x06 \x01(\x05\"\x14\n\x12ListRubricsRequest\">\n\x13ListRubricsResponse\x12\'\n\x07rubrics\x18\x01 \x03(\x0b\x32\x16.policysweep.v1.Rubric\"\x15\n\x13GetJudgeInfoRequest\"?\n\x14GetJudgeInfoResponse\x12\'\n\x04info\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\"\xd2\x01\n\tJudgeInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rprompt_digest\x18\x02 \x01(\t\x12*\n\x08sampling\x18\x03 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x10\n\x08logprobs\x18\x04 \x01(\x08\x12\x11\n\trehearsal\x18\x05 \x01(\x08\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\x0f\n\x07samples\x18\x07 \x01(\x05\x12\x16\n\x0eparse_attempts\x18\x08 \x01(\x05\x12\x14\n\x0ctop_logprobs\x18\t \x01(\x05*~\n\x0bMetricLevel\x12\x1c\n\x18METRIC_LEVEL_UNSPECIFIED\x10\x00\x12\x1d\n\x19METRIC_LEVEL_CONVERSATION\x10\x01\x12\x15\n\x11METRIC_LEVEL_TURN\x10\x02\x12\x1b\n\x17METRIC_LEVEL_RESOLUTION\x10\x03*\x8c\x02\n\x0c\x41\x62sentReason\x12\x1d\n\x19\x41\x42SENT_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41\x42SENT_REASON_UNPARSEABLE\x10\x01\x12\x1e\n\x1a\x41\x42SENT_REASON_OUT_OF_SCALE\x10\x02\x12\x1b\n\x17\x41\x42SENT_REASON_TRUNCATED\x10\x03\x12\x19\n\x15\x41\x42SENT_REASON_REFUSED\x10\x04\x12 \n\x1c\x41\x42SENT_REASON_INFRASTRUCTURE\x10\x05\x12 \n\x1c\x41\x42SENT_REASON_NOT_APPLICABLE\x10\x06\x12\"\n\x1e\x41\x42SENT_REASON_CONTEXT_OVERFLOW\x10\x07\x32\xf7\x02\n\x0cJudgeService\x12Y\n\x0cJudgeEpisode\x12#.policysweep.v1.JudgeEpisodeRequest\x1a$.policysweep.v1.JudgeEpisodeResponse\x12Y\n\x0c\x45xtractGoals\x12#.policysweep.v1.ExtractGoalsRequest\x1a$.policysweep.v1.ExtractGoalsResponse\x12V\n\x0bListRubrics\x12\".policysweep.v1.ListRubricsRequest\x1a#.policysweep.v1.ListRubricsResponse\x12Y\n\x0cGetJudgeInfo\x12#.policysweep.v1.GetJudgeInfoRequest\x1a$.policysweep.v1.GetJudgeInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apolicysweep/v1/judge.proto\x12\x0epolicysweep.v1\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\x1a\x19policysweep/v1/tau2.proto\"*\n\tRubricRef\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x05\"\'\n\tDimension\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\"E\n\x05Panel\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x10\n\x08weighted\x18\x04 \x01(\x08\"\xbd\x01\n\x06Metric\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x11\n\tdimension\x18\x02 \x01(\t\x12*\n\x05level\x18\x03 \x01(\x0e\x32\x1b.policysweep.v1.MetricLevel\x12\r\n\x05panel\x18\x04 \x01(\t\x12&\n\x08subjects\x18\x05 \x03(\x0e\x32\x14.policysweep.v1.Role\x12\r\n\x05title\x18\x06 \x01(\t\x12\x10\n\x08question\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65rived\x18\x08 \x01(\x08\"\xf2\x01\n\x06Rubric\x12&\n\x03ref\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\'\n\x07metrics\x18\x03 \x03(\x0b\x32\x16.policysweep.v1.Metric\x12%\n\x06panels\x18\x04 \x03(\x0b\x32\x15.policysweep.v1.Panel\x12-\n\ndimensions\x18\x05 \x03(\x0b\x32\x19.policysweep.v1.Dimension\x12\x16\n\x0emin_scale_mass\x18\x06 \x01(\x01\x12\x19\n\x11prompt_characters\x18\x07 \x01(\x05\"\xe8\x02\n\x05Score\x12\x0e\n\x06metric\x18\x01 \x01(\t\x12\x1a\n\rmessage_index\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05value\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rjustification\x18\x05 \x01(\t\x12\x17\n\nscale_mass\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x13\n\x06spread\x18\x07 \x01(\x01H\x03\x88\x01\x01\x12%\n\x07subject\x18\x08 \x01(\x0e\x32\x14.policysweep.v1.Role\x12\x15\n\rabsent_detail\x18\t \x01(\t\x12\x14\n\x07written\x18\n \x01(\x05H\x04\x88\x01\x01\x12\x0f\n\x07samples\x18\x0b \x01(\x05\x42\x10\n\x0e_message_indexB\x08\n\x06_valueB\r\n\x0b_scale_massB\t\n\x07_spreadB\n\n\x08_written\"\x9d\x01\n\x0eOutcomeVerdict\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x33\n\rabsent_reason\x18\x02 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rjustification\x18\x03 \x01(\t\x12\x15\n\rabsent_detail\x18\x04 \x01(\t\"&\n\x04Goal\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08\x65xplicit\x18\x02 \x01(\x08\"\x9e\x01\n\x0bGoalVerdict\x12\x12\n\ngoal_index\x18\x01 \x01(\x05\x12\x10\n\x03met\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x15\n\rjustification\x18\x03 \x01(\t\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rabsent_detail\x18\x05 \x01(\tB\x06\n\x04_met\"\x8a\x02\n\x0cPanelVerdict\x12\r\n\x05panel\x18\x01 \x01(\t\x12%\n\x06scores\x18\x02 \x03(\x0b\x32\x15.policysweep.v1.Score\x12/\n\x07outcome\x18\x03 \x01(\x0b\x32\x1e.policysweep.v1.OutcomeVerdict\x12*\n\x05goals\x18\x04 \x03(\x0b\x32\x1b.policysweep.v1.GoalVerdict\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x14\n\x0cpanel_digest\x18\x06 \x01(\t\x12\x11\n\trehearsal\x18\x07 \x01(\x08\x12\x18\n\x10unusable_answers\x18\x08 \x01(\x05\"\xb6\x01\n\x0cPanelFailure\x12\r\n\x05panel\x18\x01 \x01(\t\x12)\n\x05party\x18\x02 \x01(\x0e\x32\x1a.policysweep.v1.FaultParty\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0f\n\x07message\x18\x04 \x01(\t\x12\x11\n\tretryable\x18\x05 \x01(\x08\x12 \n\x13retry_after_seconds\x18\x06 \x01(\x01H\x00\x88\x01\x01\x42\x16\n\x14_retry_after_seconds\"\xd9\x01\n\x13JudgeEpisodeRequest\x12*\n\x08scenario\x18\x01 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12(\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.Episode\x12)\n\x06rubric\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12\x0e\n\x06panels\x18\x04 \x03(\t\x12#\n\x05goals\x18\x05 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12\x0c\n\x04seed\x18\x06 \x01(\x05\"t\n\x14JudgeEpisodeResponse\x12,\n\x06panels\x18\x01 \x03(\x0b\x32\x1c.policysweep.v1.PanelVerdict\x12.\n\x08\x66\x61ilures\x18\x02 \x03(\x0b\x32\x1c.policysweep.v1.PanelFailure\"O\n\x13\x45xtractGoalsRequest\x12*\n\x08scenario\x18\x01 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12\x0c\n\x04seed\x18\x02 \x01(\x05\"\xda\x01\n\x14\x45xtractGoalsResponse\x12#\n\x05goals\x18\x01 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12$\n\x05usage\x18\x02 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x11\n\trehearsal\x18\x03 \x01(\x08\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rabsent_detail\x18\x05 \x01(\t\x12\x18\n\x10unusable_answers\x18\x06 \x01(\x05\"\x8c\x01\n\x10JudgeTau2Request\x12&\n\x04task\x18\x01 \x01(\x0b\x32\x18.policysweep.v1.Tau2Task\x12(\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.Episode\x12\x18\n\x10judge_assertions\x18\x03 \x01(\x08\x12\x0c\n\x04seed\x18\x04 \x01(\x05\"=\n\x11JudgeTau2Response\x12(\n\x05grade\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.Tau2Grade\"Y\n\x0fTau2ActionCheck\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07matched\x18\x03 \x01(\x08\x12\x14\n\x0creplay_error\x18\x04 \x01(\t\"n\n\rTau2InfoCheck\x12\x0c\n\x04info\x18\x01 \x01(\t\x12\x0b\n\x03met\x18\x02 \x01(\x08\x12\x14\n\x0cmet_strictly\x18\x03 \x01(\x08\x12\x1a\n\rmessage_index\x18\x04 \x01(\x05H\x00\x88\x01\x01\x42\x10\n\x0e_message_index\"\xa4\x01\n\x12Tau2AssertionCheck\x12\x11\n\tassertion\x18\x01 \x01(\t\x12\x10\n\x03met\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x15\n\rjustification\x18\x03 \x01(\t\x12\x33\n\rabsent_reason\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x15\n\rabsent_detail\x18\x05 \x01(\tB\x06\n\x04_met\"\x88\x01\n\x13Tau2CriterionResult\x12\x30\n\tcriterion\x18\x01 \x01(\x0e\x32\x1d.policysweep.v1.Tau2Criterion\x12\x12\n\x05value\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x08in_basis\x18\x03 \x01(\x08\x12\x0f\n\x07vacuous\x18\x04 \x01(\x08\x42\x08\n\x06_value\"\x87\x04\n\tTau2Grade\x12\x13\n\x06reward\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x33\n\rabsent_reason\x18\x02 \x01(\x0e\x32\x1c.policysweep.v1.AbsentReason\x12\x1a\n\rstrict_reward\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x14\x65nded_by_participant\x18\x04 \x01(\x08\x12\x35\n\x08\x63riteria\x18\x05 \x03(\x0b\x32#.policysweep.v1.Tau2CriterionResult\x12\x30\n\x07\x61\x63tions\x18\x06 \x03(\x0b\x32\x1f.policysweep.v1.Tau2ActionCheck\x12\x32\n\x0binformation\x18\x07 \x03(\x0b\x32\x1d.policysweep.v1.Tau2InfoCheck\x12\x36\n\nassertions\x18\x08 \x03(\x0b\x32\".policysweep.v1.Tau2AssertionCheck\x12\x15\n\rdatabase_hash\x18\t \x01(\t\x12\x1a\n\x12gold_database_hash\x18\n \x01(\t\x12$\n\x05usage\x18\x0b \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x11\n\trehearsal\x18\x0c \x01(\x08\x12\x18\n\x10unusable_answers\x18\r \x01(\x05\x42\t\n\x07_rewardB\x10\n\x0e_strict_reward\"\x14\n\x12ListRubricsRequest\">\n\x13ListRubricsResponse\x12\'\n\x07rubrics\x18\x01 \x03(\x0b\x32\x16.policysweep.v1.Rubric\"+\n\x13GetJudgeInfoRequest\x12\x14\n\x0cinclude_tau2\x18\x01 \x01(\x08\"?\n\x14GetJudgeInfoResponse\x12\'\n\x04info\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\"\x84\x02\n\tJudgeInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rprompt_digest\x18\x02 \x01(\t\x12*\n\x08sampling\x18\x03 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x10\n\x08logprobs\x18\x04 \x01(\x08\x12\x11\n\trehearsal\x18\x05 \x01(\x08\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\x0f\n\x07samples\x18\x07 \x01(\x05\x12\x16\n\x0eparse_attempts\x18\x08 \x01(\x05\x12\x14\n\x0ctop_logprobs\x18\t \x01(\x05\x12\x1a\n\x12tau2_prompt_digest\x18\n \x01(\t\x12\x14\n\x0ctau2_package\x18\x0b \x01(\t*~\n\x0bMetricLevel\x12\x1c\n\x18METRIC_LEVEL_UNSPECIFIED\x10\x00\x12\x1d\n\x19METRIC_LEVEL_CONVERSATION\x10\x01\x12\x15\n\x11METRIC_LEVEL_TURN\x10\x02\x12\x1b\n\x17METRIC_LEVEL_RESOLUTION\x10\x03*\x8c\x02\n\x0c\x41\x62sentReason\x12\x1d\n\x19\x41\x42SENT_REASON_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41\x42SENT_REASON_UNPARSEABLE\x10\x01\x12\x1e\n\x1a\x41\x42SENT_REASON_OUT_OF_SCALE\x10\x02\x12\x1b\n\x17\x41\x42SENT_REASON_TRUNCATED\x10\x03\x12\x19\n\x15\x41\x42SENT_REASON_REFUSED\x10\x04\x12 \n\x1c\x41\x42SENT_REASON_INFRASTRUCTURE\x10\x05\x12 \n\x1c\x41\x42SENT_REASON_NOT_APPLICABLE\x10\x06\x12\"\n\x1e\x41\x42SENT_REASON_CONTEXT_OVERFLOW\x10\x07\x32\xc9\x03\n\x0cJudgeService\x12Y\n\x0cJudgeEpisode\x12#.policysweep.v1.JudgeEpisodeRequest\x1a$.policysweep.v1.JudgeEpisodeResponse\x12Y\n\x0c\x45xtractGoals\x12#.policysweep.v1.ExtractGoalsRequest\x1a$.policysweep.v1.ExtractGoalsResponse\x12P\n\tJudgeTau2\x12 .policysweep.v1.JudgeTau2Request\x1a!.policysweep.v1.JudgeTau2Response\x12V\n\x0bListRubrics\x12\".policysweep.v1.ListRubricsRequest\x1a#.policysweep.v1.ListRubricsResponse\x12Y\n\x0cGetJudgeInfo\x12#.policysweep.v1.GetJudgeInfoRequest\x1a$.policysweep.v1.GetJudgeInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'policysweep.v1.judge_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_METRICLEVEL']._serialized_start=2933
-  _globals['_METRICLEVEL']._serialized_end=3059
-  _globals['_ABSENTREASON']._serialized_start=3062
-  _globals['_ABSENTREASON']._serialized_end=3330
-  _globals['_RUBRICREF']._serialized_start=135
-  _globals['_RUBRICREF']._serialized_end=177
-  _globals['_DIMENSION']._serialized_start=179
-  _globals['_DIMENSION']._serialized_end=218
-  _globals['_PANEL']._serialized_start=220
-  _globals['_PANEL']._serialized_end=289
-  _globals['_METRIC']._serialized_start=292
-  _globals['_METRIC']._serialized_end=481
-  _globals['_RUBRIC']._serialized_start=484
-  _globals['_RUBRIC']._serialized_end=726
-  _globals['_SCORE']._serialized_start=729
-  _globals['_SCORE']._serialized_end=1089
-  _globals['_OUTCOMEVERDICT']._serialized_start=1092
-  _globals['_OUTCOMEVERDICT']._serialized_end=1249
-  _globals['_GOAL']._serialized_start=1251
-  _globals['_GOAL']._serialized_end=1289
-  _globals['_GOALVERDICT']._serialized_start=1292
-  _globals['_GOALVERDICT']._serialized_end=1450
-  _globals['_PANELVERDICT']._serialized_start=1453
-  _globals['_PANELVERDICT']._serialized_end=1719
-  _globals['_PANELFAILURE']._serialized_start=1722
-  _globals['_PANELFAILURE']._serialized_end=1904
-  _globals['_JUDGEEPISODEREQUEST']._serialized_start=1907
-  _globals['_JUDGEEPISODEREQUEST']._serialized_end=2124
-  _globals['_JUDGEEPISODERESPONSE']._serialized_start=2126
-  _globals['_JUDGEEPISODERESPONSE']._serialized_end=2242
-  _globals['_EXTRACTGOALSREQUEST']._serialized_start=2244
-  _globals['_EXTRACTGOALSREQUEST']._serialized_end=2323
-  _globals['_EXTRACTGOALSRESPONSE']._serialized_start=2326
-  _globals['_EXTRACTGOALSRESPONSE']._serialized_end=2544
-  _globals['_LISTRUBRICSREQUEST']._serialized_start=2546
-  _globals['_LISTRUBRICSREQUEST']._serialized_end=2566
-  _globals['_LISTRUBRICSRESPONSE']._serialized_start=2568
-  _globals['_LISTRUBRICSRESPONSE']._serialized_end=2630
-  _globals['_GETJUDGEINFOREQUEST']._serialized_start=2632
-  _globals['_GETJUDGEINFOREQUEST']._serialized_end=2653
-  _globals['_GETJUDGEINFORESPONSE']._serialized_start=2655
-  _globals['_GETJUDGEINFORESPONSE']._serialized_end=2718
-  _globals['_JUDGEINFO']._serialized_start=2721
-  _globals['_JUDGEINFO']._serialized_end=2931
-  _globals['_JUDGESERVICE']._serialized_start=3333
-  _globals['_JUDGESERVICE']._serialized_end=3708
+  _globals['_METRICLEVEL']._serialized_start=4269
+  _globals['_METRICLEVEL']._serialized_end=4395
+  _globals['_ABSENTREASON']._serialized_start=4398
+  _globals['_ABSENTREASON']._serialized_end=4666
+  _globals['_RUBRICREF']._serialized_start=162
+  _globals['_RUBRICREF']._serialized_end=204
+  _globals['_DIMENSION']._serialized_start=206
+  _globals['_DIMENSION']._serialized_end=245
+  _globals['_PANEL']._serialized_start=247
+  _globals['_PANEL']._serialized_end=316
+  _globals['_METRIC']._serialized_start=319
+  _globals['_METRIC']._serialized_end=508
+  _globals['_RUBRIC']._serialized_start=511
+  _globals['_RUBRIC']._serialized_end=753
+  _globals['_SCORE']._serialized_start=756
+  _globals['_SCORE']._serialized_end=1116
+  _globals['_OUTCOMEVERDICT']._serialized_start=1119
+  _globals['_OUTCOMEVERDICT']._serialized_end=1276
+  _globals['_GOAL']._serialized_start=1278
+  _globals['_GOAL']._serialized_end=1316
+  _globals['_GOALVERDICT']._serialized_start=1319
+  _globals['_GOALVERDICT']._serialized_end=1477
+  _globals['_PANELVERDICT']._serialized_start=1480
+  _globals['_PANELVERDICT']._serialized_end=1746
+  _globals['_PANELFAILURE']._serialized_start=1749
+  _globals['_PANELFAILURE']._serialized_end=1931
+  _globals['_JUDGEEPISODEREQUEST']._serialized_start=1934
+  _globals['_JUDGEEPISODEREQUEST']._serialized_end=2151
+  _globals['_JUDGEEPISODERESPONSE']._serialized_start=2153
+  _globals['_JUDGEEPISODERESPONSE']._serialized_end=2269
+  _globals['_EXTRACTGOALSREQUEST']._serialized_start=2271
+  _globals['_EXTRACTGOALSREQUEST']._serialized_end=2350
+  _globals['_EXTRACTGOALSRESPONSE']._serialized_start=2353
+  _globals['_EXTRACTGOALSRESPONSE']._serialized_end=2571
+  _globals['_JUDGETAU2REQUEST']._serialized_start=2574
+  _globals['_JUDGETAU2REQUEST']._serialized_end=2714
+  _globals['_JUDGETAU2RESPONSE']._serialized_start=2716
+  _globals['_JUDGETAU2RESPONSE']._serialized_end=2777
+  _globals['_TAU2ACTIONCHECK']._serialized_start=2779
+  _globals['_TAU2ACTIONCHECK']._serialized_end=2868
+  _globals['_TAU2INFOCHECK']._serialized_start=2870
+  _globals['_TAU2INFOCHECK']._serialized_end=2980
+  _globals['_TAU2ASSERTIONCHECK']._serialized_start=2983
+  _globals['_TAU2ASSERTIONCHECK']._serialized_end=3147
+  _globals['_TAU2CRITERIONRESULT']._serialized_start=3150
+  _globals['_TAU2CRITERIONRESULT']._serialized_end=3286
+  _globals['_TAU2GRADE']._serialized_start=3289
+  _globals['_TAU2GRADE']._serialized_end=3808
+  _globals['_LISTRUBRICSREQUEST']._serialized_start=3810
+  _globals['_LISTRUBRICSREQUEST']._serialized_end=3830
+  _globals['_LISTRUBRICSRESPONSE']._serialized_start=3832
+  _globals['_LISTRUBRICSRESPONSE']._serialized_end=3894
+  _globals['_GETJUDGEINFOREQUEST']._serialized_start=3896
+  _globals['_GETJUDGEINFOREQUEST']._serialized_end=3939
+  _globals['_GETJUDGEINFORESPONSE']._serialized_start=3941
+  _globals['_GETJUDGEINFORESPONSE']._serialized_end=4004
+  _globals['_JUDGEINFO']._serialized_start=4007
+  _globals['_JUDGEINFO']._serialized_end=4267
+  _globals['_JUDGESERVICE']._serialized_start=4669
+  _globals['_JUDGESERVICE']._serialized_end=5126
 # @@protoc_insertion_point(module_scope)

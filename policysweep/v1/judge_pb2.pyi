@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from policysweep.v1 import agent_pb2 as _agent_pb2
 from policysweep.v1 import episode_pb2 as _episode_pb2
 from policysweep.v1 import scenario_pb2 as _scenario_pb2
+from policysweep.v1 import tau2_pb2 as _tau2_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -732,6 +733,305 @@ class ExtractGoalsResponse(_message.Message):
 Global___ExtractGoalsResponse: _TypeAlias = ExtractGoalsResponse  # noqa: Y015
 
 @_typing.final
+class JudgeTau2Request(_message.Message):
+    """Asks for the grade of a tau2-bench episode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    EPISODE_FIELD_NUMBER: _builtins.int
+    JUDGE_ASSERTIONS_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    judge_assertions: _builtins.bool
+    """Whether to have assertions in plain words judged when they are not in the task's reward basis. Those that
+    are always are.
+    """
+    seed: _builtins.int
+    """Sampling seed."""
+    @_builtins.property
+    def task(self) -> _tau2_pb2.Tau2Task:
+        """The task with its criteria."""
+
+    @_builtins.property
+    def episode(self) -> _episode_pb2.Episode:
+        """The episode."""
+
+    def __init__(
+        self,
+        *,
+        task: _tau2_pb2.Tau2Task | None = ...,
+        episode: _episode_pb2.Episode | None = ...,
+        judge_assertions: _builtins.bool = ...,
+        seed: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "judge_assertions", b"judge_assertions", "seed", b"seed", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeTau2Request: _TypeAlias = JudgeTau2Request  # noqa: Y015
+
+@_typing.final
+class JudgeTau2Response(_message.Message):
+    """The grade of a tau2-bench episode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRADE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def grade(self) -> Global___Tau2Grade:
+        """The grade."""
+
+    def __init__(
+        self,
+        *,
+        grade: Global___Tau2Grade | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grade", b"grade"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grade", b"grade"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgeTau2Response: _TypeAlias = JudgeTau2Response  # noqa: Y015
+
+@_typing.final
+class Tau2ActionCheck(_message.Message):
+    """One gold action: whether it works on the task's database, and whether the agent made it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    MATCHED_FIELD_NUMBER: _builtins.int
+    REPLAY_ERROR_FIELD_NUMBER: _builtins.int
+    action_id: _builtins.str
+    """The action."""
+    name: _builtins.str
+    """Its tool."""
+    matched: _builtins.bool
+    """Whether a call of the episode equals it."""
+    replay_error: _builtins.str
+    """What the tool answered when the gold actions were replayed; empty when it worked."""
+    def __init__(
+        self,
+        *,
+        action_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        matched: _builtins.bool = ...,
+        replay_error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "matched", b"matched", "name", b"name", "replay_error", b"replay_error"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tau2ActionCheck: _TypeAlias = Tau2ActionCheck  # noqa: Y015
+
+@_typing.final
+class Tau2InfoCheck(_message.Message):
+    """One piece of information that the agent has to tell."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INFO_FIELD_NUMBER: _builtins.int
+    MET_FIELD_NUMBER: _builtins.int
+    MET_STRICTLY_FIELD_NUMBER: _builtins.int
+    MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
+    info: _builtins.str
+    """The text."""
+    met: _builtins.bool
+    """Whether an agent message contains it: tau2-bench's rule, commas removed from the message, case folded."""
+    met_strictly: _builtins.bool
+    """Whether a message that the customer read contains it as words or a number of its own: "10" is not in
+    "105" or "10.50", and numbers are compared by value.
+    """
+    message_index: _builtins.int
+    """The first message that satisfies tau2-bench's rule; absent when none does."""
+    def __init__(
+        self,
+        *,
+        info: _builtins.str = ...,
+        met: _builtins.bool = ...,
+        met_strictly: _builtins.bool = ...,
+        message_index: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "message_index", b"message_index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message_index", b"_message_index", "info", b"info", "message_index", b"message_index", "met", b"met", "met_strictly", b"met_strictly"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__message_index: _TypeAlias = _typing.Literal["message_index"]  # noqa: Y015
+    _WhichOneofArgType__message_index: _TypeAlias = _typing.Literal["_message_index", b"_message_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message_index) -> _WhichOneofReturnType__message_index | None: ...
+
+Global___Tau2InfoCheck: _TypeAlias = Tau2InfoCheck  # noqa: Y015
+
+@_typing.final
+class Tau2AssertionCheck(_message.Message):
+    """One assertion in plain words."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ASSERTION_FIELD_NUMBER: _builtins.int
+    MET_FIELD_NUMBER: _builtins.int
+    JUSTIFICATION_FIELD_NUMBER: _builtins.int
+    ABSENT_REASON_FIELD_NUMBER: _builtins.int
+    ABSENT_DETAIL_FIELD_NUMBER: _builtins.int
+    assertion: _builtins.str
+    """The assertion."""
+    met: _builtins.bool
+    """Whether it holds; absent with a reason."""
+    justification: _builtins.str
+    """The judge's grounds."""
+    absent_reason: Global___AbsentReason.ValueType
+    """Why `met` is absent."""
+    absent_detail: _builtins.str
+    """What came instead, for a reader."""
+    def __init__(
+        self,
+        *,
+        assertion: _builtins.str = ...,
+        met: _builtins.bool | None = ...,
+        justification: _builtins.str = ...,
+        absent_reason: Global___AbsentReason.ValueType = ...,
+        absent_detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_met", b"_met", "met", b"met"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_met", b"_met", "absent_detail", b"absent_detail", "absent_reason", b"absent_reason", "assertion", b"assertion", "justification", b"justification", "met", b"met"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__met: _TypeAlias = _typing.Literal["met"]  # noqa: Y015
+    _WhichOneofArgType__met: _TypeAlias = _typing.Literal["_met", b"_met"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__met) -> _WhichOneofReturnType__met | None: ...
+
+Global___Tau2AssertionCheck: _TypeAlias = Tau2AssertionCheck  # noqa: Y015
+
+@_typing.final
+class Tau2CriterionResult(_message.Message):
+    """One criterion of the task. Criteria outside the basis are diagnostics."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CRITERION_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    IN_BASIS_FIELD_NUMBER: _builtins.int
+    VACUOUS_FIELD_NUMBER: _builtins.int
+    criterion: _tau2_pb2.Tau2Criterion.ValueType
+    """Which."""
+    value: _builtins.float
+    """1 or 0; absent when the judge gave no usable answer, or was not asked."""
+    in_basis: _builtins.bool
+    """Whether it is a factor of the reward."""
+    vacuous: _builtins.bool
+    """Whether the task gives it nothing to check, so that it is 1 whatever happens."""
+    def __init__(
+        self,
+        *,
+        criterion: _tau2_pb2.Tau2Criterion.ValueType = ...,
+        value: _builtins.float | None = ...,
+        in_basis: _builtins.bool = ...,
+        vacuous: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_value", b"_value", "criterion", b"criterion", "in_basis", b"in_basis", "vacuous", b"vacuous", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__value: _TypeAlias = _typing.Literal["value"]  # noqa: Y015
+    _WhichOneofArgType__value: _TypeAlias = _typing.Literal["_value", b"_value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__value) -> _WhichOneofReturnType__value | None: ...
+
+Global___Tau2CriterionResult: _TypeAlias = Tau2CriterionResult  # noqa: Y015
+
+@_typing.final
+class Tau2Grade(_message.Message):
+    """The grade of an episode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REWARD_FIELD_NUMBER: _builtins.int
+    ABSENT_REASON_FIELD_NUMBER: _builtins.int
+    STRICT_REWARD_FIELD_NUMBER: _builtins.int
+    ENDED_BY_PARTICIPANT_FIELD_NUMBER: _builtins.int
+    CRITERIA_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    INFORMATION_FIELD_NUMBER: _builtins.int
+    ASSERTIONS_FIELD_NUMBER: _builtins.int
+    DATABASE_HASH_FIELD_NUMBER: _builtins.int
+    GOLD_DATABASE_HASH_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    REHEARSAL_FIELD_NUMBER: _builtins.int
+    UNUSABLE_ANSWERS_FIELD_NUMBER: _builtins.int
+    reward: _builtins.float
+    """0 or 1; absent when a factor is and no other factor is 0."""
+    absent_reason: Global___AbsentReason.ValueType
+    """Why the reward is absent."""
+    strict_reward: _builtins.float
+    """The same with the strict reading of COMMUNICATE, see Tau2InfoCheck; absent under the same conditions."""
+    ended_by_participant: _builtins.bool
+    """Whether the agent or the user ended the episode. The reward is 0 otherwise."""
+    database_hash: _builtins.str
+    """SHA-256 of the database after the episode, hex, as tau2-bench computes it."""
+    gold_database_hash: _builtins.str
+    """SHA-256 of the database after the gold actions; empty when there are none to replay."""
+    rehearsal: _builtins.bool
+    """Whether the rehearsal model judged the assertions."""
+    unusable_answers: _builtins.int
+    """Answers of the judge that could not be used in full, the last one included."""
+    @_builtins.property
+    def criteria(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tau2CriterionResult]:
+        """DB, COMMUNICATE, ACTION and NL_ASSERTION, and ENV_ASSERTION when it is in the basis."""
+
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tau2ActionCheck]:
+        """The gold actions in order."""
+
+    @_builtins.property
+    def information(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tau2InfoCheck]:
+        """The information in order."""
+
+    @_builtins.property
+    def assertions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tau2AssertionCheck]:
+        """The assertions in order; empty when the judge was not asked."""
+
+    @_builtins.property
+    def usage(self) -> _episode_pb2.Usage:
+        """Tokens and time of the judge; no model call when it was not asked."""
+
+    def __init__(
+        self,
+        *,
+        reward: _builtins.float | None = ...,
+        absent_reason: Global___AbsentReason.ValueType = ...,
+        strict_reward: _builtins.float | None = ...,
+        ended_by_participant: _builtins.bool = ...,
+        criteria: _abc.Iterable[Global___Tau2CriterionResult] | None = ...,
+        actions: _abc.Iterable[Global___Tau2ActionCheck] | None = ...,
+        information: _abc.Iterable[Global___Tau2InfoCheck] | None = ...,
+        assertions: _abc.Iterable[Global___Tau2AssertionCheck] | None = ...,
+        database_hash: _builtins.str = ...,
+        gold_database_hash: _builtins.str = ...,
+        usage: _episode_pb2.Usage | None = ...,
+        rehearsal: _builtins.bool = ...,
+        unusable_answers: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "_strict_reward", b"_strict_reward", "reward", b"reward", "strict_reward", b"strict_reward", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "_strict_reward", b"_strict_reward", "absent_reason", b"absent_reason", "actions", b"actions", "assertions", b"assertions", "criteria", b"criteria", "database_hash", b"database_hash", "ended_by_participant", b"ended_by_participant", "gold_database_hash", b"gold_database_hash", "information", b"information", "rehearsal", b"rehearsal", "reward", b"reward", "strict_reward", b"strict_reward", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
+    _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
+    _WhichOneofReturnType__strict_reward: _TypeAlias = _typing.Literal["strict_reward"]  # noqa: Y015
+    _WhichOneofArgType__strict_reward: _TypeAlias = _typing.Literal["_strict_reward", b"_strict_reward"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reward) -> _WhichOneofReturnType__reward | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__strict_reward) -> _WhichOneofReturnType__strict_reward | None: ...
+
+Global___Tau2Grade: _TypeAlias = Tau2Grade  # noqa: Y015
+
+@_typing.final
 class ListRubricsRequest(_message.Message):
     """Asks for the rubrics."""
 
@@ -778,12 +1078,17 @@ class GetJudgeInfoRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    INCLUDE_TAU2_FIELD_NUMBER: _builtins.int
+    include_tau2: _builtins.bool
+    """Whether to tell what changes tau2-bench grades only: a DRIP-R verdict does not depend on it."""
     def __init__(
         self,
+        *,
+        include_tau2: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_tau2", b"include_tau2"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -828,6 +1133,8 @@ class JudgeInfo(_message.Message):
     SAMPLES_FIELD_NUMBER: _builtins.int
     PARSE_ATTEMPTS_FIELD_NUMBER: _builtins.int
     TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
+    TAU2_PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
+    TAU2_PACKAGE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """The served model's name."""
     prompt_digest: _builtins.str
@@ -844,6 +1151,14 @@ class JudgeInfo(_message.Message):
     """Answers asked for per sample until one can be used, the first included."""
     top_logprobs: _builtins.int
     """Alternatives asked for at each token when token probabilities are used, else 0."""
+    tau2_prompt_digest: _builtins.str
+    """SHA-256 over the templates of the prompt that judges a tau2-bench task's assertions, hex; empty unless
+    asked for.
+    """
+    tau2_package: _builtins.str
+    """The tau2-bench package with its version, which decides what replayed calls lead to; empty when it is not
+    installed, and unless asked for.
+    """
     @_builtins.property
     def sampling(self) -> _agent_pb2.Sampling:
         """Sampling parameters."""
@@ -860,10 +1175,12 @@ class JudgeInfo(_message.Message):
         samples: _builtins.int = ...,
         parse_attempts: _builtins.int = ...,
         top_logprobs: _builtins.int = ...,
+        tau2_prompt_digest: _builtins.str = ...,
+        tau2_package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "parse_attempts", b"parse_attempts", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "samples", b"samples", "sampling", b"sampling", "top_logprobs", b"top_logprobs", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["logprobs", b"logprobs", "model", b"model", "parse_attempts", b"parse_attempts", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "samples", b"samples", "sampling", b"sampling", "tau2_package", b"tau2_package", "tau2_prompt_digest", b"tau2_prompt_digest", "top_logprobs", b"top_logprobs", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -45,6 +45,11 @@ class JudgeServiceStub:
                 request_serializer=policysweep_dot_v1_dot_judge__pb2.ExtractGoalsRequest.SerializeToString,
                 response_deserializer=policysweep_dot_v1_dot_judge__pb2.ExtractGoalsResponse.FromString,
                 _registered_method=True)
+        self.JudgeTau2 = channel.unary_unary(
+                '/policysweep.v1.JudgeService/JudgeTau2',
+                request_serializer=policysweep_dot_v1_dot_judge__pb2.JudgeTau2Request.SerializeToString,
+                response_deserializer=policysweep_dot_v1_dot_judge__pb2.JudgeTau2Response.FromString,
+                _registered_method=True)
         self.ListRubrics = channel.unary_unary(
                 '/policysweep.v1.JudgeService/ListRubrics',
                 request_serializer=policysweep_dot_v1_dot_judge__pb2.ListRubricsRequest.SerializeToString,
@@ -77,6 +82,15 @@ class JudgeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def JudgeTau2(self, request, context):
+        """Grades one episode of a tau2-bench task. Fails with INVALID_ARGUMENT where the
+        tau2-bench package is not installed, and for an episode whose writes have other
+        results when they are replayed. Deadline required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListRubrics(self, request, context):
         """Lists the rubrics that this judge serves. Deadline required.
         """
@@ -103,6 +117,11 @@ def add_JudgeServiceServicer_to_server(servicer, server):
                     servicer.ExtractGoals,
                     request_deserializer=policysweep_dot_v1_dot_judge__pb2.ExtractGoalsRequest.FromString,
                     response_serializer=policysweep_dot_v1_dot_judge__pb2.ExtractGoalsResponse.SerializeToString,
+            ),
+            'JudgeTau2': grpc.unary_unary_rpc_method_handler(
+                    servicer.JudgeTau2,
+                    request_deserializer=policysweep_dot_v1_dot_judge__pb2.JudgeTau2Request.FromString,
+                    response_serializer=policysweep_dot_v1_dot_judge__pb2.JudgeTau2Response.SerializeToString,
             ),
             'ListRubrics': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRubrics,
@@ -170,6 +189,33 @@ class JudgeService:
             '/policysweep.v1.JudgeService/ExtractGoals',
             policysweep_dot_v1_dot_judge__pb2.ExtractGoalsRequest.SerializeToString,
             policysweep_dot_v1_dot_judge__pb2.ExtractGoalsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def JudgeTau2(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/policysweep.v1.JudgeService/JudgeTau2',
+            policysweep_dot_v1_dot_judge__pb2.JudgeTau2Request.SerializeToString,
+            policysweep_dot_v1_dot_judge__pb2.JudgeTau2Response.FromString,
             options,
             channel_credentials,
             insecure,

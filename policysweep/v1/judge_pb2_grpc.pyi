@@ -42,6 +42,11 @@ class JudgeServiceStub:
     """
     ExtractGoals: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ExtractGoalsRequest, _judge_pb2.ExtractGoalsResponse]
     """Extracts the customer's goals of a task, once per task. Deadline required."""
+    JudgeTau2: _grpc.UnaryUnaryMultiCallable[_judge_pb2.JudgeTau2Request, _judge_pb2.JudgeTau2Response]
+    """Grades one episode of a tau2-bench task. Fails with INVALID_ARGUMENT where the
+    tau2-bench package is not installed, and for an episode whose writes have other
+    results when they are replayed. Deadline required.
+    """
     ListRubrics: _grpc.UnaryUnaryMultiCallable[_judge_pb2.ListRubricsRequest, _judge_pb2.ListRubricsResponse]
     """Lists the rubrics that this judge serves. Deadline required."""
     GetJudgeInfo: _grpc.UnaryUnaryMultiCallable[_judge_pb2.GetJudgeInfoRequest, _judge_pb2.GetJudgeInfoResponse]
@@ -59,6 +64,11 @@ class JudgeServiceAsyncStub(JudgeServiceStub):
     """
     ExtractGoals: _aio.UnaryUnaryMultiCallable[_judge_pb2.ExtractGoalsRequest, _judge_pb2.ExtractGoalsResponse]  # type: ignore[assignment]
     """Extracts the customer's goals of a task, once per task. Deadline required."""
+    JudgeTau2: _aio.UnaryUnaryMultiCallable[_judge_pb2.JudgeTau2Request, _judge_pb2.JudgeTau2Response]  # type: ignore[assignment]
+    """Grades one episode of a tau2-bench task. Fails with INVALID_ARGUMENT where the
+    tau2-bench package is not installed, and for an episode whose writes have other
+    results when they are replayed. Deadline required.
+    """
     ListRubrics: _aio.UnaryUnaryMultiCallable[_judge_pb2.ListRubricsRequest, _judge_pb2.ListRubricsResponse]  # type: ignore[assignment]
     """Lists the rubrics that this judge serves. Deadline required."""
     GetJudgeInfo: _aio.UnaryUnaryMultiCallable[_judge_pb2.GetJudgeInfoRequest, _judge_pb2.GetJudgeInfoResponse]  # type: ignore[assignment]
@@ -85,6 +95,17 @@ class JudgeServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_judge_pb2.ExtractGoalsResponse, _abc.Awaitable[_judge_pb2.ExtractGoalsResponse]]:
         """Extracts the customer's goals of a task, once per task. Deadline required."""
+
+    @_abc_1.abstractmethod
+    def JudgeTau2(
+        self,
+        request: _judge_pb2.JudgeTau2Request,
+        context: _ServicerContext,
+    ) -> _typing.Union[_judge_pb2.JudgeTau2Response, _abc.Awaitable[_judge_pb2.JudgeTau2Response]]:
+        """Grades one episode of a tau2-bench task. Fails with INVALID_ARGUMENT where the
+        tau2-bench package is not installed, and for an episode whose writes have other
+        results when they are replayed. Deadline required.
+        """
 
     @_abc_1.abstractmethod
     def ListRubrics(

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from policysweep.v1 import agent_pb2 as _agent_pb2
 from policysweep.v1 import episode_pb2 as _episode_pb2
 from policysweep.v1 import scenario_pb2 as _scenario_pb2
+from policysweep.v1 import tau2_pb2 as _tau2_pb2
 from policysweep.v1 import world_pb2 as _world_pb2
 import builtins as _builtins
 import sys
@@ -157,17 +158,152 @@ class RunEpisodeResponse(_message.Message):
 Global___RunEpisodeResponse: _TypeAlias = RunEpisodeResponse  # noqa: Y015
 
 @_typing.final
+class Tau2Limits(_message.Message):
+    """Limits of a tau2-bench episode. Each must be positive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_STEPS_FIELD_NUMBER: _builtins.int
+    MAX_ERRORS_FIELD_NUMBER: _builtins.int
+    MAX_TOKENS_FIELD_NUMBER: _builtins.int
+    AGENT_CALL_SECONDS_FIELD_NUMBER: _builtins.int
+    max_steps: _builtins.int
+    """Steps: messages of the agent and of the user, and rounds of tool calls (tau2-bench: 200)."""
+    max_errors: _builtins.int
+    """Calls that tools refuse, and messages of the agent that are empty or cut (tau2-bench: 10)."""
+    max_tokens: _builtins.int
+    """Prompt and completion tokens of the episode, all models together."""
+    agent_call_seconds: _builtins.float
+    """Deadline of one call to the agent, in seconds."""
+    def __init__(
+        self,
+        *,
+        max_steps: _builtins.int = ...,
+        max_errors: _builtins.int = ...,
+        max_tokens: _builtins.int = ...,
+        agent_call_seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_call_seconds", b"agent_call_seconds", "max_errors", b"max_errors", "max_steps", b"max_steps", "max_tokens", b"max_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tau2Limits: _TypeAlias = Tau2Limits  # noqa: Y015
+
+@_typing.final
+class RunTau2EpisodeRequest(_message.Message):
+    """One tau2-bench conversation to play. It has no field for what the task is graded by."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EPISODE_ID_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
+    TASK_ID_FIELD_NUMBER: _builtins.int
+    USER_SCENARIO_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    AGENT_TARGET_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    STREAM_MESSAGES_FIELD_NUMBER: _builtins.int
+    episode_id: _builtins.str
+    """Becomes Episode.episode_id; opaque to the agent."""
+    domain: _builtins.str
+    """"airline" or "retail"."""
+    task_id: _builtins.str
+    """Becomes Episode.task_id; Episode.scenario_id is "<domain>-<task_id>"."""
+    agent_target: _builtins.str
+    """gRPC target of the agent, for example "dns:///agent-qwen:50052"."""
+    bank_id: _builtins.str
+    """The policy bank that the agent may consult; empty for none."""
+    seed: _builtins.int
+    """Seed of both models."""
+    stream_messages: _builtins.bool
+    """Whether to stream each message; otherwise only the episode is sent."""
+    @_builtins.property
+    def user_scenario(self) -> _tau2_pb2.Tau2UserScenario:
+        """What the user's model is told."""
+
+    @_builtins.property
+    def policy(self) -> _scenario_pb2.Policy:
+        """The policy that the agent is given instead of the domain's own; absent for the domain's own."""
+
+    @_builtins.property
+    def limits(self) -> Global___Tau2Limits:
+        """Limits."""
+
+    def __init__(
+        self,
+        *,
+        episode_id: _builtins.str = ...,
+        domain: _builtins.str = ...,
+        task_id: _builtins.str = ...,
+        user_scenario: _tau2_pb2.Tau2UserScenario | None = ...,
+        policy: _scenario_pb2.Policy | None = ...,
+        agent_target: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        seed: _builtins.int = ...,
+        limits: Global___Tau2Limits | None = ...,
+        stream_messages: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "policy", b"policy", "user_scenario", b"user_scenario"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_target", b"agent_target", "bank_id", b"bank_id", "domain", b"domain", "episode_id", b"episode_id", "limits", b"limits", "policy", b"policy", "seed", b"seed", "stream_messages", b"stream_messages", "task_id", b"task_id", "user_scenario", b"user_scenario"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunTau2EpisodeRequest: _TypeAlias = RunTau2EpisodeRequest  # noqa: Y015
+
+@_typing.final
+class RunTau2EpisodeResponse(_message.Message):
+    """One event of a running tau2-bench episode."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    EPISODE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def message(self) -> _episode_pb2.Message:
+        """A message was added to the agent-visible conversation."""
+
+    @_builtins.property
+    def episode(self) -> _episode_pb2.Episode:
+        """The episode ended. Always last."""
+
+    def __init__(
+        self,
+        *,
+        message: _episode_pb2.Message | None = ...,
+        episode: _episode_pb2.Episode | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "event", b"event", "message", b"message"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["episode", b"episode", "event", b"event", "message", b"message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["message", "episode"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___RunTau2EpisodeResponse: _TypeAlias = RunTau2EpisodeResponse  # noqa: Y015
+
+@_typing.final
 class GetSimulatorInfoRequest(_message.Message):
     """Asks for the simulator's description."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    INCLUDE_TAU2_FIELD_NUMBER: _builtins.int
+    include_tau2: _builtins.bool
+    """Whether to tell what changes tau2-bench episodes only: a DRIP-R run does not depend on it."""
     def __init__(
         self,
+        *,
+        include_tau2: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_tau2", b"include_tau2"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -209,6 +345,8 @@ class SimulatorInfo(_message.Message):
     SAMPLING_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    TAU2_PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
+    TAU2_PACKAGE_FIELD_NUMBER: _builtins.int
     customer_model: _builtins.str
     """The customer's served model."""
     prompt_digest: _builtins.str
@@ -219,6 +357,12 @@ class SimulatorInfo(_message.Message):
     """Whether the model is the rehearsal model."""
     version: _builtins.str
     """Version of the implementation."""
+    tau2_prompt_digest: _builtins.str
+    """SHA-256 over the templates of the tau2-bench user's prompt, hex; empty unless asked for."""
+    tau2_package: _builtins.str
+    """The tau2-bench package with its version, which decides tools, databases and policies; empty when it is
+    not installed, and unless asked for.
+    """
     @_builtins.property
     def sampling(self) -> _agent_pb2.Sampling:
         """Sampling parameters of the customer."""
@@ -232,10 +376,12 @@ class SimulatorInfo(_message.Message):
         sampling: _agent_pb2.Sampling | None = ...,
         rehearsal: _builtins.bool = ...,
         version: _builtins.str = ...,
+        tau2_prompt_digest: _builtins.str = ...,
+        tau2_package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["customer_model", b"customer_model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tools_digest", b"tools_digest", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["customer_model", b"customer_model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tau2_package", b"tau2_package", "tau2_prompt_digest", b"tau2_prompt_digest", "tools_digest", b"tools_digest", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

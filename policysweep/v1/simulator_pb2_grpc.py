@@ -40,6 +40,11 @@ class SimulatorServiceStub:
                 request_serializer=policysweep_dot_v1_dot_simulator__pb2.RunEpisodeRequest.SerializeToString,
                 response_deserializer=policysweep_dot_v1_dot_simulator__pb2.RunEpisodeResponse.FromString,
                 _registered_method=True)
+        self.RunTau2Episode = channel.unary_stream(
+                '/policysweep.v1.SimulatorService/RunTau2Episode',
+                request_serializer=policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeRequest.SerializeToString,
+                response_deserializer=policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeResponse.FromString,
+                _registered_method=True)
         self.GetSimulatorInfo = channel.unary_unary(
                 '/policysweep.v1.SimulatorService/GetSimulatorInfo',
                 request_serializer=policysweep_dot_v1_dot_simulator__pb2.GetSimulatorInfoRequest.SerializeToString,
@@ -60,6 +65,14 @@ class SimulatorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunTau2Episode(self, request, context):
+        """Plays one conversation on a tau2-bench domain, in the same way. Fails with
+        INVALID_ARGUMENT where the tau2-bench package is not installed. Deadline required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetSimulatorInfo(self, request, context):
         """Tells all that changes the simulator's behaviour. Fails with UNAVAILABLE
         while the customer's model server cannot be reached. Deadline required.
@@ -75,6 +88,11 @@ def add_SimulatorServiceServicer_to_server(servicer, server):
                     servicer.RunEpisode,
                     request_deserializer=policysweep_dot_v1_dot_simulator__pb2.RunEpisodeRequest.FromString,
                     response_serializer=policysweep_dot_v1_dot_simulator__pb2.RunEpisodeResponse.SerializeToString,
+            ),
+            'RunTau2Episode': grpc.unary_stream_rpc_method_handler(
+                    servicer.RunTau2Episode,
+                    request_deserializer=policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeRequest.FromString,
+                    response_serializer=policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeResponse.SerializeToString,
             ),
             'GetSimulatorInfo': grpc.unary_unary_rpc_method_handler(
                     servicer.GetSimulatorInfo,
@@ -110,6 +128,33 @@ class SimulatorService:
             '/policysweep.v1.SimulatorService/RunEpisode',
             policysweep_dot_v1_dot_simulator__pb2.RunEpisodeRequest.SerializeToString,
             policysweep_dot_v1_dot_simulator__pb2.RunEpisodeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunTau2Episode(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/policysweep.v1.SimulatorService/RunTau2Episode',
+            policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeRequest.SerializeToString,
+            policysweep_dot_v1_dot_simulator__pb2.RunTau2EpisodeResponse.FromString,
             options,
             channel_credentials,
             insecure,

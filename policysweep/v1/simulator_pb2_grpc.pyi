@@ -40,6 +40,10 @@ class SimulatorServiceStub:
     work. A fault of the infrastructure is an error status, never an episode.
     Deadline required.
     """
+    RunTau2Episode: _grpc.UnaryStreamMultiCallable[_simulator_pb2.RunTau2EpisodeRequest, _simulator_pb2.RunTau2EpisodeResponse]
+    """Plays one conversation on a tau2-bench domain, in the same way. Fails with
+    INVALID_ARGUMENT where the tau2-bench package is not installed. Deadline required.
+    """
     GetSimulatorInfo: _grpc.UnaryUnaryMultiCallable[_simulator_pb2.GetSimulatorInfoRequest, _simulator_pb2.GetSimulatorInfoResponse]
     """Tells all that changes the simulator's behaviour. Fails with UNAVAILABLE
     while the customer's model server cannot be reached. Deadline required.
@@ -54,6 +58,10 @@ class SimulatorServiceAsyncStub(SimulatorServiceStub):
     """Plays one conversation and ends with the episode. Cancelling stops the
     work. A fault of the infrastructure is an error status, never an episode.
     Deadline required.
+    """
+    RunTau2Episode: _aio.UnaryStreamMultiCallable[_simulator_pb2.RunTau2EpisodeRequest, _simulator_pb2.RunTau2EpisodeResponse]  # type: ignore[assignment]
+    """Plays one conversation on a tau2-bench domain, in the same way. Fails with
+    INVALID_ARGUMENT where the tau2-bench package is not installed. Deadline required.
     """
     GetSimulatorInfo: _aio.UnaryUnaryMultiCallable[_simulator_pb2.GetSimulatorInfoRequest, _simulator_pb2.GetSimulatorInfoResponse]  # type: ignore[assignment]
     """Tells all that changes the simulator's behaviour. Fails with UNAVAILABLE
@@ -72,6 +80,16 @@ class SimulatorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Plays one conversation and ends with the episode. Cancelling stops the
         work. A fault of the infrastructure is an error status, never an episode.
         Deadline required.
+        """
+
+    @_abc_1.abstractmethod
+    def RunTau2Episode(
+        self,
+        request: _simulator_pb2.RunTau2EpisodeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_simulator_pb2.RunTau2EpisodeResponse], _abc.AsyncIterator[_simulator_pb2.RunTau2EpisodeResponse]]:
+        """Plays one conversation on a tau2-bench domain, in the same way. Fails with
+        INVALID_ARGUMENT where the tau2-bench package is not installed. Deadline required.
         """
 
     @_abc_1.abstractmethod
