@@ -28,17 +28,17 @@ export async function showCase(place, units, state, moveFocus) {
     return;
   }
   fill(place, h("p", { class: "dim", role: "status" }, "Loading the transcripts…"));
-  try {
-    const content = await transcripts(unit.scenario);
-    if (wanted !== key) return;
-    fill(place, heading(unit, units, state, content), columns(unit, state, content));
-    showChosen(place.querySelector(".columns"));
-    if (moveFocus) place.focus({ preventScroll: true });
-    scrollTo(0, 0);
-  } catch (error) {
+  const content = await transcripts(unit.scenario).catch((error) => error);
+  if (wanted !== key) return;
+  if (content instanceof Error) {
     shown = "";
-    if (wanted === key) fill(place, h("p", { class: "steps" }, back(state)), h("p", { class: "alert", role: "alert" }, error.message));
+    fill(place, h("p", { class: "steps" }, back(state)), h("p", { class: "alert", role: "alert" }, content.message));
+    return;
   }
+  fill(place, heading(unit, units, state, content), columns(unit, state, content));
+  showChosen(place.querySelector(".columns"));
+  if (moveFocus) place.focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
 
 function showChosen(columns) {
