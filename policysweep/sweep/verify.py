@@ -2,7 +2,8 @@
 
 The plan is derived again from the manifest and the inputs in the run's folder, not from the sweep file, so
 the proof needs nothing but the folder. Two records of one unit cannot exist, because the unit's id is the
-name of its record; a copy under another name is found by what it holds.
+name of its record; a copy under another name is found by what it holds. The verdicts of a run that was judged
+are held against its records, see `verify_verdicts`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import EPISODES, RunLedger
 from policysweep.sweep.plan import planned_units
 from policysweep.sweep.records import DamagedRecord, record_name, record_problems
+from policysweep.sweep.verdicts import is_judged
+from policysweep.sweep.verify_verdicts import VerdictsResult, verify_verdicts
 from policysweep.v1 import run_pb2
 
 
@@ -33,11 +38,21 @@ class VerifyResult:
     """Everything else that is wrong, one sentence each."""
     notes: tuple[str, ...] = field(default=())
     """Harmless findings, such as files that are not ours."""
+    verdicts: VerdictsResult | None = None
+    """None for a run that was never judged."""
 
     @property
     def ok(self) -> bool:
-        """Whether every planned unit has exactly one sound record and every record belongs to the plan."""
-        return not self.missing and not self.problems
+        """Whether every planned unit has exactly one sound record, and every record belongs to the plan.
+
+        Verdicts must be sound as well, but some may be missing.
+        """
+        return not self.missing and not self.problems and not (self.verdicts and self.verdicts.problems)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the run was judged and no verdict is missing."""
+        return self.verdicts is not None and not self.verdicts.missing
 
 
 class PlanCheck:
@@ -48,6 +63,8 @@ class PlanCheck:
         self._planned = len(self._unseen)
         self._recorded = 0
         self._problems: list[str] = []
+        self.to_judge: dict[str, Timestamp] = {}
+        """When each conversation that judges score was recorded, by unit id."""
 
     def see(self, record: run_pb2.UnitRecord | DamagedRecord) -> None:
         """Take a record into account; each name at most once."""
@@ -58,8 +75,16 @@ class PlanCheck:
             self._problems.append(f"{EPISODES}/{record_name(unit_id)}: {'; '.join(problems)}")
         else:
             self._recorded += 1
+        if isinstance(record, run_pb2.UnitRecord) and is_judged(record.episode):
+            self.to_judge[unit_id] = record.recorded_at
 
-    def result(self, failed: Iterable[str], problems: Iterable[str], notes: Iterable[str]) -> VerifyResult:
+    def result(
+        self,
+        failed: Iterable[str],
+        problems: Iterable[str],
+        notes: Iterable[str],
+        verdicts: VerdictsResult | None,
+    ) -> VerifyResult:
         """What was found once all records were seen.
 
         `failed` are the ids of units that failed and have no record.
@@ -72,6 +97,7 @@ class PlanCheck:
             failed=tuple(unit_id for unit_id in failed if unit_id in self._unseen),
             problems=(*problems, *self._problems),
             notes=tuple(notes),
+            verdicts=verdicts,
         )
 
 
@@ -82,10 +108,12 @@ async def verify_run(ledger: RunLedger) -> VerifyResult:
     names = await ledger.record_names()
     async for record in ledger.scan_records(names.unit_ids):
         check.see(record)
+    judging = await ledger.verdicts.read_judging()
     return check.result(
         failed=[failure.unit.unit_id async for failure in ledger.read_failures()],
         problems=_input_problems(manifest.dataset, inputs),
         notes=[f"{EPISODES}/{name}: not a file of ours" for name in names.foreign],
+        verdicts=await verify_verdicts(ledger.verdicts, judging, check.to_judge) if judging else None,
     )
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from policysweep.commands.verify import verify
 from policysweep.errors import InputError
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.store import ResultStore
+from policysweep.sweep.verdicts import DAMAGED, PanelKey
 from policysweep.sweep.verify import VerifyResult, verify_run
+from policysweep.sweep.verify_verdicts import VerdictsResult
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2
 
+from .judge_samples import PANELS, digest, info, rubric, verdict
 from .samples import complete_run, failure_of, inputs, manifest, memory, record_of, units
 
 
@@ -138,6 +146,147 @@ async def test_finds_inputs_that_contradict_the_manifest() -> None:
     assert "the inputs hold 3 scenarios, the manifest says 4" in result.problems
     assert "the inputs hold no order world for t0, t1" in result.problems
     assert sum("no unit of the plan" in problem for problem in result.problems) == 4
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+async def judged_run(store: ResultStore) -> RunLedger:
+    """A run whose 16 units have all verdicts of two judges on three panels."""
+    ledger = await complete_run(store)
+    verdicts = ledger.verdicts
+    await verdicts.begin(await verdicts.proposed(rubric(), {"ada": info(), "eve": info()}))
+    for unit in units():
+        for panel in PANELS:
+            for judge in ("ada", "eve"):
+                assert await verdicts.write(verdict(unit.unit_id, panel, judge))
+    return ledger
+
+
+def verdict_file(unit_id: str, panel: str = "talk", judge: str = "ada") -> str:
+    return f"{PanelKey(judge, panel, digest(panel)).folder}/{unit_id}.binpb"
+
+
+async def test_a_run_that_was_not_judged_has_no_verdicts_to_prove() -> None:
+    result = await verify_run(await complete_run(memory()))
+    assert result.ok
+    assert result.verdicts is None
+    assert not result.judged
+
+
+async def test_a_judged_run_is_proven() -> None:
+    result = await verify_run(await judged_run(memory()))
+    assert result.verdicts == VerdictsResult(expected=96, found=96, missing={}, problems=())
+    assert result.ok
+    assert result.judged
+
+
+async def test_missing_verdicts_are_named_and_leave_the_records_proven() -> None:
+    ledger = await judged_run(memory())
+    edited = rubric(talk="other words")
+    await ledger.verdicts.begin(await ledger.verdicts.proposed(edited, {}))
+    done, *left = sorted(unit.unit_id for unit in units())
+    await ledger.verdicts.write(verdict(done, "talk", "ada", text="other words"))
+    result = await verify_run(ledger)
+    assert result.ok
+    assert not result.judged
+    assert result.verdicts == VerdictsResult(
+        expected=96,
+        found=65,
+        missing={("ada", "talk"): tuple(left), ("eve", "talk"): (done, *left)},
+        problems=(),
+    )
+
+
+async def test_only_conversations_that_judges_score_need_verdicts() -> None:
+    ledger = RunLedger(memory())
+    await ledger.begin(manifest(), inputs())
+    faults = (ep.FAULT_PARTY_CUSTOMER, ep.FAULT_PARTY_TOOLS, ep.FAULT_PARTY_BUDGET, ep.FAULT_PARTY_AGENT)
+    for unit, fault in zip(units(), faults, strict=False):
+        record = record_of(unit)
+        record.episode.end.reason, record.episode.end.fault = ep.END_REASON_ERROR_LIMIT, fault
+        await ledger.write_record(record)
+    await ledger.verdicts.begin(await ledger.verdicts.proposed(rubric(), {"ada": info()}))
+    result = (await verify_run(ledger)).verdicts
+    assert result is not None
+    assert (result.expected, result.found) == (3, 0)
+    assert set(result.missing.values()) == {(units()[3].unit_id,)}
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage", verdict(panel="policy").SerializeToString()])
+async def test_finds_damaged_verdicts(data: bytes) -> None:
+    store = memory()
+    ledger = await judged_run(store)
+    name = verdict_file(units()[5].unit_id)
+    await store.replace(name, data)
+    result = await verify_run(ledger)
+    assert not result.ok
+    assert result.verdicts is not None
+    assert result.verdicts.found == 95
+    assert result.verdicts.problems == (f"{name}: {DAMAGED}",)
+    assert result.verdicts.missing == {}
+
+
+async def test_finds_verdicts_on_nothing() -> None:
+    store = memory()
+    ledger = await judged_run(store)
+    await ledger.verdicts.write(verdict("f" * 32, "talk"))
+    [problem] = (await verify_run(ledger)).verdicts.problems  # type: ignore[union-attr]  # judged above
+    assert problem == f"{verdict_file('f' * 32)}: there is no conversation for it to judge; delete the file"
+
+
+async def test_finds_verdicts_on_an_earlier_conversation() -> None:
+    """Who deletes a record and runs the unit again must judge it again."""
+    store = memory()
+    ledger = await judged_run(store)
+    record = record_of(units()[0])
+    record.recorded_at.seconds = verdict().recorded_at.seconds + 1
+    await store.replace(f"episodes/{record.unit.unit_id}.binpb", record.SerializeToString())
+    result = await verify_run(ledger)
+    assert not result.ok
+    assert result.verdicts is not None
+    assert len(result.verdicts.problems) == 6
+    assert all("older than the conversation that it judges" in each for each in result.verdicts.problems)
+
+
+def _verify(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(verify, list(arguments))
+    return result.exit_code, result.output
+
+
+def test_the_command_counts_verdicts_and_fails_for_missing_ones_when_asked(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        await judged_run(ResultStore.from_url(str(tmp_path)))
+
+    asyncio.run(prepare())
+    code, output = _verify(str(tmp_path), "--verdicts")
+    assert (code, output) == (
+        0,
+        "96 of 96 verdicts that count are there.\n16 of 16 planned units have exactly one record.\n",
+    )
+    first, second = sorted(unit.unit_id for unit in units())[:2]
+    for unit in (first, second):
+        (tmp_path / verdict_file(unit)).unlink()
+    code, output = _verify(str(tmp_path))
+    assert code == 0
+    assert f"missing: verdicts of judge ada on panel talk: 2, the first of unit {first}\n" in output
+    assert "94 of 96 verdicts that count are there." in output
+    assert _verify(str(tmp_path), "--verdicts")[0] == 1
+    (tmp_path / verdict_file(first, "policy")).write_bytes(b"garbage")
+    code, output = _verify(str(tmp_path))
+    assert code == 1
+    assert f"problem: {verdict_file(first, 'policy')}: damaged" in output
+
+
+def test_the_command_says_that_a_run_was_never_judged(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        await complete_run(ResultStore.from_url(str(tmp_path)))
+
+    asyncio.run(prepare())
+    assert _verify(str(tmp_path)) == (0, "16 of 16 planned units have exactly one record.\n")
+    code, output = _verify(str(tmp_path), "--verdicts")
+    assert code == 1
+    assert output.startswith("The run was never judged.")
 
 
 async def test_needs_a_run() -> None:
