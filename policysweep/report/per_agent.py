@@ -35,6 +35,11 @@ def agent_section(tally: AgentTally, info: agent_pb2.AgentInfo, settings: Settin
             "model": info.model,
             "version": info.version,
             "prompt_digest": info.prompt_digest,
+            "sampling": {
+                "temperature": info.sampling.temperature,
+                "top_p": info.sampling.top_p,
+                "max_tokens": info.sampling.max_tokens,
+            },
             "memory_mode": info.memory_mode,
             "rehearsal": info.rehearsal,
         },

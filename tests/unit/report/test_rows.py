@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from policysweep.errors import InputError
-from policysweep.report.rows import Tokens, row
+from policysweep.report.rows import ERROR_FIELDS, Tokens, row
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2
 
@@ -34,7 +34,7 @@ def test_row_keeps_what_the_report_needs() -> None:
     )
     assert (found.outcome, found.end_reason, found.fault) == (DENY, ep.END_REASON_RESOLVED, 0)
     assert (found.mismatch, found.declared, found.executed) == (True, DENY, FULL)
-    assert found.errors == (0, 2, 0, 0, 0, 0)
+    assert found.errors[ERROR_FIELDS.index("agent_unknown_tools")] == sum(found.errors) == 2
     assert (found.turns, found.duration_seconds, found.rehearsal) == (4, 2.5, True)
 
 

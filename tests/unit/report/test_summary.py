@@ -329,6 +329,7 @@ def test_the_run_names_all_digests() -> None:
     assert found["run"]["simulator"]["prompt_digest"] == "cd" * 32
     assert found["run"]["simulator"]["tools_digest"] == "ef" * 32
     assert found["agents"]["a"]["info"]["prompt_digest"] == "12" * 32
+    assert set(found["agents"]["a"]["info"]["sampling"]) == {"temperature", "top_p", "max_tokens"}
     assert (found["run"]["trials"], found["run"]["seed"]) == (1, 7)
     assert "created_at" not in found["run"]
 
