@@ -59,20 +59,26 @@ class Display:
             TextColumn("{task.fields[note]}", markup=False),
         )
         with Progress(*columns, console=self._console, transient=True) as bars:
-            overall = bars.add_task("units", total=self._state.total("planned"), note="")
-            tasks = {
-                name: bars.add_task(f"  {name}", total=tally.planned, note="")
-                for name, tally in self._state.agents.items()
-            }
+            overall = bars.add_task("starting the services", total=None, note="")
+            tasks: dict[str, TaskID] = {}
             while True:
-                self._update(bars, overall, tasks)
+                # What is planned is known only once the services have answered.
+                if self._state.total("planned"):
+                    self._update(bars, overall, tasks)
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     def _update(self, bars: Progress, overall: TaskID, tasks: dict[str, TaskID]) -> None:
-        bars.update(overall, completed=_settled(self._state), note=self._details())
-        for name, task in tasks.items():
-            tally = self._state.agents[name]
-            bars.update(task, completed=_settled_by(tally), note=_note(tally))
+        bars.update(
+            overall,
+            description="units",
+            completed=_settled(self._state),
+            total=self._state.total("planned"),
+            note=self._details(),
+        )
+        for name, tally in self._state.agents.items():
+            if name not in tasks:
+                tasks[name] = bars.add_task(f"  {name}", total=tally.planned, note="")
+            bars.update(tasks[name], completed=_settled_by(tally), note=_note(tally))
 
     def _details(self) -> str:
         state = self._state
