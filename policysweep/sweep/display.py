@@ -8,7 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from policysweep.sweep.runner import Progress as State
 from policysweep.sweep.runner import Tally
@@ -54,7 +62,7 @@ class Display:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=28),
-            TextColumn("{task.completed}/{task.total}"),
+            MofNCompleteColumn(),
             TimeRemainingColumn(compact=True),
             TextColumn("{task.fields[note]}", markup=False),
         )
