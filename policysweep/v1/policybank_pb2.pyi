@@ -11,6 +11,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from policysweep.v1 import agent_pb2 as _agent_pb2
 from policysweep.v1 import episode_pb2 as _episode_pb2
 from policysweep.v1 import scenario_pb2 as _scenario_pb2
 import builtins as _builtins
@@ -83,6 +84,34 @@ FAILURE_TYPE_POLICY_VIOLATION: FailureType.ValueType  # 1
 FAILURE_TYPE_POLICY_GAP: FailureType.ValueType  # 2
 """Type II: the agent followed the written policy, which is wrong."""
 Global___FailureType: _TypeAlias = FailureType  # noqa: Y015
+
+class _GapClass:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GapClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GapClass.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GAP_CLASS_UNSPECIFIED: _GapClass.ValueType  # 0
+    """No gap, or not classified."""
+    GAP_CLASS_AMBIGUOUS_SCOPE: _GapClass.ValueType  # 1
+    """A rule reads narrower or wider than it is meant."""
+    GAP_CLASS_UNDER_SPECIFIED_EXCEPTION: _GapClass.ValueType  # 2
+    """An exception is missing, or its boundary is."""
+    GAP_CLASS_LOGICAL_CONTRADICTION: _GapClass.ValueType  # 3
+    """Rules contradict each other, or one depends on a condition that does not matter."""
+
+class GapClass(_GapClass, metaclass=_GapClassEnumTypeWrapper):
+    """In which way a written policy is wrong (PolicyBank, gap classes)."""
+
+GAP_CLASS_UNSPECIFIED: GapClass.ValueType  # 0
+"""No gap, or not classified."""
+GAP_CLASS_AMBIGUOUS_SCOPE: GapClass.ValueType  # 1
+"""A rule reads narrower or wider than it is meant."""
+GAP_CLASS_UNDER_SPECIFIED_EXCEPTION: GapClass.ValueType  # 2
+"""An exception is missing, or its boundary is."""
+GAP_CLASS_LOGICAL_CONTRADICTION: GapClass.ValueType  # 3
+"""Rules contradict each other, or one depends on a condition that does not matter."""
+Global___GapClass: _TypeAlias = GapClass  # noqa: Y015
 
 class _FeedbackRegime:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -236,12 +265,18 @@ class Entry(_message.Message):
     TOOL_NAMES_FIELD_NUMBER: _builtins.int
     PROVENANCE_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
     capability_id: _builtins.str
     """Unique in a bank; any string."""
     header: _builtins.str
     """One line for the agent's first look."""
     revision: _builtins.int
     """The revision that last changed it."""
+    text: _builtins.str
+    """The text of a memory that is no policy entry: exemplar, workflows, reasoning items or a clarification."""
+    query: _builtins.str
+    """The task query that such a memory comes from; Recall compares queries with it."""
     @_builtins.property
     def spec(self) -> Global___Spec:
         """The text."""
@@ -263,42 +298,180 @@ class Entry(_message.Message):
         tool_names: _abc.Iterable[_builtins.str] | None = ...,
         provenance: _abc.Iterable[Global___Provenance] | None = ...,
         revision: _builtins.int = ...,
+        text: _builtins.str = ...,
+        query: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["capability_id", b"capability_id", "header", b"header", "provenance", b"provenance", "revision", b"revision", "spec", b"spec", "tool_names", b"tool_names"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capability_id", b"capability_id", "header", b"header", "provenance", b"provenance", "query", b"query", "revision", b"revision", "spec", b"spec", "text", b"text", "tool_names", b"tool_names"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Entry: _TypeAlias = Entry  # noqa: Y015
 
 @_typing.final
+class Embedder(_message.Message):
+    """The model that vectors come from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DIMENSION_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name, for example "all-MiniLM-L6-v2-onnx-int8"."""
+    dimension: _builtins.int
+    """Numbers in a vector."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        dimension: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dimension", b"dimension", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Embedder: _TypeAlias = Embedder  # noqa: Y015
+
+@_typing.final
+class BankInfo(_message.Message):
+    """What a bank is. Recorded by its first revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    METHOD_FIELD_NUMBER: _builtins.int
+    EMBEDDER_FIELD_NUMBER: _builtins.int
+    SOURCE_DIGEST_FIELD_NUMBER: _builtins.int
+    FORKED_FROM_FIELD_NUMBER: _builtins.int
+    CURATOR_FIELD_NUMBER: _builtins.int
+    method: Global___MemoryMethod.ValueType
+    """How it remembers."""
+    source_digest: _builtins.str
+    """SHA-256 over policy, tools and schema that it was made from, hex; that of its source for a fork."""
+    @_builtins.property
+    def embedder(self) -> Global___Embedder:
+        """The embedder that it was made with; no other reads or writes it."""
+
+    @_builtins.property
+    def forked_from(self) -> Global___BankRef:
+        """The bank at the revision that it was forked from; absent when it was not."""
+
+    @_builtins.property
+    def curator(self) -> Global___CuratorInfo:
+        """The curator that made it."""
+
+    def __init__(
+        self,
+        *,
+        method: Global___MemoryMethod.ValueType = ...,
+        embedder: Global___Embedder | None = ...,
+        source_digest: _builtins.str = ...,
+        forked_from: Global___BankRef | None = ...,
+        curator: Global___CuratorInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from", "method", b"method", "source_digest", b"source_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankInfo: _TypeAlias = BankInfo  # noqa: Y015
+
+@_typing.final
+class CuratorInfo(_message.Message):
+    """The model that writes entries. Holds no secret and no address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
+    SAMPLING_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The served model's name."""
+    prompt_digest: _builtins.str
+    """SHA-256 over the prompt templates, hex."""
+    attempts: _builtins.int
+    """Answers asked for until one can be used, the first included."""
+    @_builtins.property
+    def sampling(self) -> _agent_pb2.Sampling:
+        """Sampling parameters."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        prompt_digest: _builtins.str = ...,
+        sampling: _agent_pb2.Sampling | None = ...,
+        attempts: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempts", b"attempts", "model", b"model", "prompt_digest", b"prompt_digest", "sampling", b"sampling"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CuratorInfo: _TypeAlias = CuratorInfo  # noqa: Y015
+
+@_typing.final
 class BankRef(_message.Message):
-    """A bank at a revision."""
+    """A bank at a revision: the latest, one by number, or one by the name of a snapshot."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     BANK_ID_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     revision: _builtins.int
     """The revision; absent for the latest."""
+    snapshot: _builtins.str
+    """The name of a snapshot, instead of a revision; empty for none."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         revision: _builtins.int | None = ...,
+        snapshot: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "revision", b"revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "bank_id", b"bank_id", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_revision", b"_revision", "bank_id", b"bank_id", "revision", b"revision", "snapshot", b"snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__revision: _TypeAlias = _typing.Literal["revision"]  # noqa: Y015
     _WhichOneofArgType__revision: _TypeAlias = _typing.Literal["_revision", b"_revision"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__revision) -> _WhichOneofReturnType__revision | None: ...
 
 Global___BankRef: _TypeAlias = BankRef  # noqa: Y015
+
+@_typing.final
+class Snapshot(_message.Message):
+    """A name of a revision."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Unique in a bank."""
+    revision: _builtins.int
+    """The revision that it stands for."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
 
 @_typing.final
 class Revision(_message.Message):
@@ -316,6 +489,16 @@ class Revision(_message.Message):
     DIFF_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    BANK_FIELD_NUMBER: _builtins.int
+    RESTORED_REVISION_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    GAP_CLASS_FIELD_NUMBER: _builtins.int
+    PROVENANCE_FIELD_NUMBER: _builtins.int
+    REWARD_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    UNUSABLE_ANSWERS_FIELD_NUMBER: _builtins.int
+    REHEARSAL_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Counts from 1."""
     kind: Global___RevisionKind.ValueType
@@ -330,6 +513,18 @@ class Revision(_message.Message):
     """Unified diff of the entry's text."""
     request_id: _builtins.str
     """The request that caused it."""
+    restored_revision: _builtins.int
+    """The revision that a rollback restored; 0 for every other kind."""
+    request_digest: _builtins.str
+    """SHA-256 over the content of the request, hex: a request id is not to be used for another content."""
+    gap_class: Global___GapClass.ValueType
+    """In which way the policy is wrong; unspecified when it is not, or when nobody classified it."""
+    reward: _builtins.float
+    """The reward that the feedback gave; absent for a kind that rests on none."""
+    unusable_answers: _builtins.int
+    """Answers of the curator that could not be used."""
+    rehearsal: _builtins.bool
+    """Whether the rehearsal model answered."""
     @_builtins.property
     def before(self) -> Global___Entry:
         """The entry before; absent for a new one."""
@@ -341,6 +536,22 @@ class Revision(_message.Message):
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When."""
+
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entry]:
+        """The entries of a new bank, sorted by capability id; empty for every other kind."""
+
+    @_builtins.property
+    def bank(self) -> Global___BankInfo:
+        """What the bank is; present in its first revision alone."""
+
+    @_builtins.property
+    def provenance(self) -> Global___Provenance:
+        """Which feedback it rests on; absent for a kind that rests on none."""
+
+    @_builtins.property
+    def usage(self) -> _episode_pb2.Usage:
+        """Tokens and time of the curator's model calls."""
 
     def __init__(
         self,
@@ -355,12 +566,24 @@ class Revision(_message.Message):
         diff: _builtins.str = ...,
         request_id: _builtins.str = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
+        entries: _abc.Iterable[Global___Entry] | None = ...,
+        bank: Global___BankInfo | None = ...,
+        restored_revision: _builtins.int = ...,
+        request_digest: _builtins.str = ...,
+        gap_class: Global___GapClass.ValueType = ...,
+        provenance: Global___Provenance | None = ...,
+        reward: _builtins.float | None = ...,
+        usage: _episode_pb2.Usage | None = ...,
+        unusable_answers: _builtins.int = ...,
+        rehearsal: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "after", b"after", "bank", b"bank", "before", b"before", "created_at", b"created_at", "provenance", b"provenance", "reward", b"reward", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "capability_id", b"capability_id", "created_at", b"created_at", "diff", b"diff", "failure_type", b"failure_type", "kind", b"kind", "number", b"number", "rationale", b"rationale", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "after", b"after", "bank", b"bank", "before", b"before", "capability_id", b"capability_id", "created_at", b"created_at", "diff", b"diff", "entries", b"entries", "failure_type", b"failure_type", "gap_class", b"gap_class", "kind", b"kind", "number", b"number", "provenance", b"provenance", "rationale", b"rationale", "rehearsal", b"rehearsal", "request_digest", b"request_digest", "request_id", b"request_id", "restored_revision", b"restored_revision", "reward", b"reward", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
+    _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reward) -> _WhichOneofReturnType__reward | None: ...
 
 Global___Revision: _TypeAlias = Revision  # noqa: Y015
 
@@ -417,6 +640,66 @@ class CreateBankRequest(_message.Message):
 Global___CreateBankRequest: _TypeAlias = CreateBankRequest  # noqa: Y015
 
 @_typing.final
+class GetBankRequest(_message.Message):
+    """Asks what a bank is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBankRequest: _TypeAlias = GetBankRequest  # noqa: Y015
+
+@_typing.final
+class GetBankResponse(_message.Message):
+    """What a bank is and where it stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INFO_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    SNAPSHOTS_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """Its latest revision."""
+    entries: _builtins.int
+    """Entries at the latest revision."""
+    @_builtins.property
+    def info(self) -> Global___BankInfo:
+        """What it is."""
+
+    @_builtins.property
+    def snapshots(self) -> _containers.RepeatedCompositeFieldContainer[Global___Snapshot]:
+        """Its snapshots, sorted by name."""
+
+    def __init__(
+        self,
+        *,
+        info: Global___BankInfo | None = ...,
+        revision: _builtins.int = ...,
+        entries: _builtins.int = ...,
+        snapshots: _abc.Iterable[Global___Snapshot] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "info", b"info", "revision", b"revision", "snapshots", b"snapshots"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBankResponse: _TypeAlias = GetBankResponse  # noqa: Y015
+
+@_typing.final
 class CreateBankResponse(_message.Message):
     """The new bank."""
 
@@ -424,6 +707,9 @@ class CreateBankResponse(_message.Message):
 
     REVISION_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether the bank was there before."""
     @_builtins.property
     def revision(self) -> Global___Revision:
         """Its first revision."""
@@ -437,10 +723,11 @@ class CreateBankResponse(_message.Message):
         *,
         revision: Global___Revision | None = ...,
         usage: _episode_pb2.Usage | None = ...,
+        replayed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["replayed", b"replayed", "revision", b"revision", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -455,10 +742,13 @@ class RecallRequest(_message.Message):
     BANK_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """The task query or the latest customer message."""
     limit: _builtins.int
     """Most entries to return; 0 for the method's own default."""
+    all: _builtins.bool
+    """All entries, sorted by capability id, without ranking; query and limit are then ignored."""
     @_builtins.property
     def bank(self) -> Global___BankRef:
         """Where."""
@@ -469,10 +759,11 @@ class RecallRequest(_message.Message):
         bank: Global___BankRef | None = ...,
         query: _builtins.str = ...,
         limit: _builtins.int = ...,
+        all: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["bank", b"bank"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank", b"bank", "limit", b"limit", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "bank", b"bank", "limit", b"limit", "query", b"query"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -703,7 +994,7 @@ class RecordFeedbackRequest(_message.Message):
     REGIME_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """Repeating a request id answers with the revision that it led to."""
+    """Repeating a request id answers with the revision that it led to, as long as that was not rolled back."""
     bank_id: _builtins.str
     """The bank."""
     expected_revision: _builtins.int
@@ -715,7 +1006,7 @@ class RecordFeedbackRequest(_message.Message):
     reward: _builtins.float
     """The reward, 0 to 1."""
     explanation: _builtins.str
-    """Why; empty under the reward regime."""
+    """Why; empty under the reward regime, and under the oracle regime the clarification itself, if there is one."""
     regime: Global___FeedbackRegime.ValueType
     """How much the feedback tells."""
     seed: _builtins.int
@@ -897,22 +1188,30 @@ class RollbackBankRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     TO_REVISION_FIELD_NUMBER: _builtins.int
     EXPECTED_REVISION_FIELD_NUMBER: _builtins.int
+    TO_SNAPSHOT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     to_revision: _builtins.int
     """The revision to restore."""
     expected_revision: _builtins.int
     """The revision that the caller saw; another one is refused with ABORTED."""
+    to_snapshot: _builtins.str
+    """The name of a snapshot to restore, instead of a revision; empty for none."""
+    request_id: _builtins.str
+    """Repeating a request id answers with the revision that it led to; empty for no such memory."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         to_revision: _builtins.int = ...,
         expected_revision: _builtins.int = ...,
+        to_snapshot: _builtins.str = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "expected_revision", b"expected_revision", "to_revision", b"to_revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "expected_revision", b"expected_revision", "request_id", b"request_id", "to_revision", b"to_revision", "to_snapshot", b"to_snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -925,6 +1224,9 @@ class RollbackBankResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REVISION_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
+    replayed: _builtins.bool
+    """Whether the request id had been recorded before."""
     @_builtins.property
     def revision(self) -> Global___Revision:
         """Appended by the rollback."""
@@ -933,10 +1235,11 @@ class RollbackBankResponse(_message.Message):
         self,
         *,
         revision: Global___Revision | None = ...,
+        replayed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["replayed", b"replayed", "revision", b"revision"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1026,6 +1329,7 @@ class BankRecord(_message.Message):
 
     ENTRY_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def entry(self) -> Global___Entry:
         """An entry at the exported revision."""
@@ -1034,17 +1338,22 @@ class BankRecord(_message.Message):
     def revision(self) -> Global___Revision:
         """A step of the history."""
 
+    @_builtins.property
+    def snapshot(self) -> Global___Snapshot:
+        """A name of a revision."""
+
     def __init__(
         self,
         *,
         entry: Global___Entry | None = ...,
         revision: Global___Revision | None = ...,
+        snapshot: Global___Snapshot | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "record", b"record", "revision", b"revision"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "record", b"record", "revision", b"revision", "snapshot", b"snapshot"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "record", b"record", "revision", b"revision"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "record", b"record", "revision", b"revision", "snapshot", b"snapshot"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["entry", "revision"]  # noqa: Y015
+    _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["entry", "revision", "snapshot"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_record) -> _WhichOneofReturnType_record | None: ...
 
@@ -1058,20 +1367,133 @@ class ImportBankResponse(_message.Message):
 
     ENTRIES_FIELD_NUMBER: _builtins.int
     REVISIONS_FIELD_NUMBER: _builtins.int
+    SNAPSHOTS_FIELD_NUMBER: _builtins.int
+    REPLAYED_FIELD_NUMBER: _builtins.int
     entries: _builtins.int
     """Entries read."""
     revisions: _builtins.int
     """Revisions read."""
+    snapshots: _builtins.int
+    """Snapshots read."""
+    replayed: _builtins.bool
+    """Whether the bank was there before, with the same content."""
     def __init__(
         self,
         *,
         entries: _builtins.int = ...,
         revisions: _builtins.int = ...,
+        snapshots: _builtins.int = ...,
+        replayed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "revisions", b"revisions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "replayed", b"replayed", "revisions", b"revisions", "snapshots", b"snapshots"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportBankResponse: _TypeAlias = ImportBankResponse  # noqa: Y015
+
+@_typing.final
+class GetBankServiceInfoRequest(_message.Message):
+    """Asks for the service's description."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBankServiceInfoRequest: _TypeAlias = GetBankServiceInfoRequest  # noqa: Y015
+
+@_typing.final
+class GetBankServiceInfoResponse(_message.Message):
+    """The service's description."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INFO_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def info(self) -> Global___BankServiceInfo:
+        """All that changes behaviour."""
+
+    def __init__(
+        self,
+        *,
+        info: Global___BankServiceInfo | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetBankServiceInfoResponse: _TypeAlias = GetBankServiceInfoResponse  # noqa: Y015
+
+@_typing.final
+class BankServiceInfo(_message.Message):
+    """All that changes what the service learns and recalls. Holds no secret and no address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class ParametersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CURATOR_FIELD_NUMBER: _builtins.int
+    EMBEDDER_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    REHEARSAL_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    rehearsal: _builtins.bool
+    """Whether the curator's model is the rehearsal model."""
+    version: _builtins.str
+    """Version of the implementation."""
+    @_builtins.property
+    def curator(self) -> Global___CuratorInfo:
+        """The model that writes entries."""
+
+    @_builtins.property
+    def embedder(self) -> Global___Embedder:
+        """The model that vectors come from."""
+
+    @_builtins.property
+    def parameters(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Parameters of the memory methods by name, for example "synapse_limit"."""
+
+    def __init__(
+        self,
+        *,
+        curator: Global___CuratorInfo | None = ...,
+        embedder: Global___Embedder | None = ...,
+        parameters: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        rehearsal: _builtins.bool = ...,
+        version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "parameters", b"parameters", "rehearsal", b"rehearsal", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankServiceInfo: _TypeAlias = BankServiceInfo  # noqa: Y015

@@ -40,6 +40,11 @@ class PolicyBankServiceStub:
                 request_serializer=policysweep_dot_v1_dot_policybank__pb2.CreateBankRequest.SerializeToString,
                 response_deserializer=policysweep_dot_v1_dot_policybank__pb2.CreateBankResponse.FromString,
                 _registered_method=True)
+        self.GetBank = channel.unary_unary(
+                '/policysweep.v1.PolicyBankService/GetBank',
+                request_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.SerializeToString,
+                response_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.FromString,
+                _registered_method=True)
         self.Recall = channel.unary_unary(
                 '/policysweep.v1.PolicyBankService/Recall',
                 request_serializer=policysweep_dot_v1_dot_policybank__pb2.RecallRequest.SerializeToString,
@@ -85,6 +90,11 @@ class PolicyBankServiceStub:
                 request_serializer=policysweep_dot_v1_dot_policybank__pb2.ImportBankRequest.SerializeToString,
                 response_deserializer=policysweep_dot_v1_dot_policybank__pb2.ImportBankResponse.FromString,
                 _registered_method=True)
+        self.GetBankServiceInfo = channel.unary_unary(
+                '/policysweep.v1.PolicyBankService/GetBankServiceInfo',
+                request_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoRequest.SerializeToString,
+                response_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoResponse.FromString,
+                _registered_method=True)
 
 
 class PolicyBankServiceServicer:
@@ -93,6 +103,13 @@ class PolicyBankServiceServicer:
 
     def CreateBank(self, request, context):
         """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBank(self, request, context):
+        """What a bank is and where it stands. Deadline required.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -162,6 +179,14 @@ class PolicyBankServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetBankServiceInfo(self, request, context):
+        """Tells all that changes what the service learns and recalls. Fails with UNAVAILABLE while the
+        curator's model server cannot be reached. Deadline required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_PolicyBankServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -169,6 +194,11 @@ def add_PolicyBankServiceServicer_to_server(servicer, server):
                     servicer.CreateBank,
                     request_deserializer=policysweep_dot_v1_dot_policybank__pb2.CreateBankRequest.FromString,
                     response_serializer=policysweep_dot_v1_dot_policybank__pb2.CreateBankResponse.SerializeToString,
+            ),
+            'GetBank': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBank,
+                    request_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.FromString,
+                    response_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.SerializeToString,
             ),
             'Recall': grpc.unary_unary_rpc_method_handler(
                     servicer.Recall,
@@ -215,6 +245,11 @@ def add_PolicyBankServiceServicer_to_server(servicer, server):
                     request_deserializer=policysweep_dot_v1_dot_policybank__pb2.ImportBankRequest.FromString,
                     response_serializer=policysweep_dot_v1_dot_policybank__pb2.ImportBankResponse.SerializeToString,
             ),
+            'GetBankServiceInfo': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBankServiceInfo,
+                    request_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoRequest.FromString,
+                    response_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'policysweep.v1.PolicyBankService', rpc_method_handlers)
@@ -244,6 +279,33 @@ class PolicyBankService:
             '/policysweep.v1.PolicyBankService/CreateBank',
             policysweep_dot_v1_dot_policybank__pb2.CreateBankRequest.SerializeToString,
             policysweep_dot_v1_dot_policybank__pb2.CreateBankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBank(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/policysweep.v1.PolicyBankService/GetBank',
+            policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.SerializeToString,
+            policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -487,6 +549,33 @@ class PolicyBankService:
             '/policysweep.v1.PolicyBankService/ImportBank',
             policysweep_dot_v1_dot_policybank__pb2.ImportBankRequest.SerializeToString,
             policysweep_dot_v1_dot_policybank__pb2.ImportBankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBankServiceInfo(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/policysweep.v1.PolicyBankService/GetBankServiceInfo',
+            policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoRequest.SerializeToString,
+            policysweep_dot_v1_dot_policybank__pb2.GetBankServiceInfoResponse.FromString,
             options,
             channel_credentials,
             insecure,

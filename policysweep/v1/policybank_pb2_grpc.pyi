@@ -37,6 +37,8 @@ class PolicyBankServiceStub:
     def __new__(cls, channel: _aio.Channel) -> PolicyBankServiceAsyncStub: ...
     CreateBank: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.CreateBankRequest, _policybank_pb2.CreateBankResponse]
     """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required."""
+    GetBank: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.GetBankRequest, _policybank_pb2.GetBankResponse]
+    """What a bank is and where it stands. Deadline required."""
     Recall: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.RecallRequest, _policybank_pb2.RecallResponse]
     """Static retrieval for baseline memories. Deadline required."""
     ListHeaders: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.ListHeadersRequest, _policybank_pb2.ListHeadersResponse]
@@ -57,6 +59,10 @@ class PolicyBankServiceStub:
     """Writes a bank out. Deadline required."""
     ImportBank: _grpc.StreamUnaryMultiCallable[_policybank_pb2.ImportBankRequest, _policybank_pb2.ImportBankResponse]
     """Reads a bank back. Deadline required."""
+    GetBankServiceInfo: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.GetBankServiceInfoRequest, _policybank_pb2.GetBankServiceInfoResponse]
+    """Tells all that changes what the service learns and recalls. Fails with UNAVAILABLE while the
+    curator's model server cannot be reached. Deadline required.
+    """
 
 @_typing.type_check_only
 class PolicyBankServiceAsyncStub(PolicyBankServiceStub):
@@ -65,6 +71,8 @@ class PolicyBankServiceAsyncStub(PolicyBankServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateBank: _aio.UnaryUnaryMultiCallable[_policybank_pb2.CreateBankRequest, _policybank_pb2.CreateBankResponse]  # type: ignore[assignment]
     """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required."""
+    GetBank: _aio.UnaryUnaryMultiCallable[_policybank_pb2.GetBankRequest, _policybank_pb2.GetBankResponse]  # type: ignore[assignment]
+    """What a bank is and where it stands. Deadline required."""
     Recall: _aio.UnaryUnaryMultiCallable[_policybank_pb2.RecallRequest, _policybank_pb2.RecallResponse]  # type: ignore[assignment]
     """Static retrieval for baseline memories. Deadline required."""
     ListHeaders: _aio.UnaryUnaryMultiCallable[_policybank_pb2.ListHeadersRequest, _policybank_pb2.ListHeadersResponse]  # type: ignore[assignment]
@@ -85,6 +93,10 @@ class PolicyBankServiceAsyncStub(PolicyBankServiceStub):
     """Writes a bank out. Deadline required."""
     ImportBank: _aio.StreamUnaryMultiCallable[_policybank_pb2.ImportBankRequest, _policybank_pb2.ImportBankResponse]  # type: ignore[assignment]
     """Reads a bank back. Deadline required."""
+    GetBankServiceInfo: _aio.UnaryUnaryMultiCallable[_policybank_pb2.GetBankServiceInfoRequest, _policybank_pb2.GetBankServiceInfoResponse]  # type: ignore[assignment]
+    """Tells all that changes what the service learns and recalls. Fails with UNAVAILABLE while the
+    curator's model server cannot be reached. Deadline required.
+    """
 
 class PolicyBankServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps banks of policy entries."""
@@ -96,6 +108,14 @@ class PolicyBankServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_policybank_pb2.CreateBankResponse, _abc.Awaitable[_policybank_pb2.CreateBankResponse]]:
         """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required."""
+
+    @_abc_1.abstractmethod
+    def GetBank(
+        self,
+        request: _policybank_pb2.GetBankRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policybank_pb2.GetBankResponse, _abc.Awaitable[_policybank_pb2.GetBankResponse]]:
+        """What a bank is and where it stands. Deadline required."""
 
     @_abc_1.abstractmethod
     def Recall(
@@ -170,5 +190,15 @@ class PolicyBankServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_policybank_pb2.ImportBankResponse, _abc.Awaitable[_policybank_pb2.ImportBankResponse]]:
         """Reads a bank back. Deadline required."""
+
+    @_abc_1.abstractmethod
+    def GetBankServiceInfo(
+        self,
+        request: _policybank_pb2.GetBankServiceInfoRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policybank_pb2.GetBankServiceInfoResponse, _abc.Awaitable[_policybank_pb2.GetBankServiceInfoResponse]]:
+        """Tells all that changes what the service learns and recalls. Fails with UNAVAILABLE while the
+        curator's model server cannot be reached. Deadline required.
+        """
 
 def add_PolicyBankServiceServicer_to_server(servicer: PolicyBankServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
