@@ -25,31 +25,33 @@ _sym_db = _symbol_database.Default()
 from policysweep.v1 import episode_pb2 as policysweep_dot_v1_dot_episode__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19policysweep/v1/tau2.proto\x12\x0epolicysweep.v1\x1a\x1cpolicysweep/v1/episode.proto\"\x81\x01\n\x10Tau2UserScenario\x12\x0f\n\x07persona\x18\x01 \x01(\t\x12\x17\n\x0freason_for_call\x18\x02 \x01(\t\x12\x12\n\nknown_info\x18\x03 \x01(\t\x12\x14\n\x0cunknown_info\x18\x04 \x01(\t\x12\x19\n\x11task_instructions\x18\x05 \x01(\t\"\xa7\x01\n\nTau2Action\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\'\n\trequestor\x18\x02 \x01(\x0e\x32\x14.policysweep.v1.Role\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\t\x12\x37\n\x08\x63ompared\x18\x05 \x01(\x0b\x32%.policysweep.v1.Tau2ComparedArguments\"&\n\x15Tau2ComparedArguments\x12\r\n\x05names\x18\x01 \x03(\t\">\n\x0fTau2GoldActions\x12+\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1a.policysweep.v1.Tau2Action\"\xa3\x01\n\x0cTau2Criteria\x12-\n\x04gold\x18\x01 \x01(\x0b\x32\x1f.policysweep.v1.Tau2GoldActions\x12\x18\n\x10\x63ommunicate_info\x18\x02 \x03(\t\x12\x15\n\rnl_assertions\x18\x03 \x03(\t\x12\x33\n\x0creward_basis\x18\x04 \x03(\x0e\x32\x1d.policysweep.v1.Tau2Criterion\"\xbc\x02\n\x08Tau2Task\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12*\n\x04kind\x18\x03 \x01(\x0e\x32\x1c.policysweep.v1.Tau2TaskKind\x12\x16\n\x0eparent_task_id\x18\x04 \x01(\t\x12\x33\n\x0bsister_type\x18\x05 \x01(\x0e\x32\x1e.policysweep.v1.Tau2SisterType\x12\x0e\n\x06gap_id\x18\x06 \x01(\t\x12\x37\n\ruser_scenario\x18\x07 \x01(\x0b\x32 .policysweep.v1.Tau2UserScenario\x12.\n\x08\x63riteria\x18\x08 \x01(\x0b\x32\x1c.policysweep.v1.Tau2Criteria\x12\x1d\n\x15\x64\x65veloper_explanation\x18\t \x01(\t\"\xac\x01\n\x07Tau2Gap\x12\x0e\n\x06gap_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x11\n\tdimension\x18\x03 \x01(\t\x12\x17\n\x0fparent_task_ids\x18\x04 \x03(\t\x12\x17\n\x0fpolicy_sentence\x18\x05 \x01(\t\x12\x15\n\ralso_relevant\x18\x06 \x03(\t\x12\x15\n\rclarification\x18\x07 \x01(\t\x12\x0e\n\x06lesson\x18\x08 \x01(\t*\x82\x01\n\x0cTau2TaskKind\x12\x1e\n\x1aTAU2_TASK_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17TAU2_TASK_KIND_ORIGINAL\x10\x01\x12\x19\n\x15TAU2_TASK_KIND_SISTER\x10\x02\x12\x1a\n\x16TAU2_TASK_KIND_CONTROL\x10\x03*\xa7\x01\n\x0eTau2SisterType\x12 \n\x1cTAU2_SISTER_TYPE_UNSPECIFIED\x10\x00\x12$\n TAU2_SISTER_TYPE_SIMPLIFIED_EDIT\x10\x01\x12\'\n#TAU2_SISTER_TYPE_DIFFERENT_INSTANCE\x10\x02\x12$\n TAU2_SISTER_TYPE_COMPLEX_VARIANT\x10\x03*\xc4\x01\n\rTau2Criterion\x12\x1e\n\x1aTAU2_CRITERION_UNSPECIFIED\x10\x00\x12\x15\n\x11TAU2_CRITERION_DB\x10\x01\x12\x1e\n\x1aTAU2_CRITERION_COMMUNICATE\x10\x02\x12\x19\n\x15TAU2_CRITERION_ACTION\x10\x03\x12\x1f\n\x1bTAU2_CRITERION_NL_ASSERTION\x10\x04\x12 \n\x1cTAU2_CRITERION_ENV_ASSERTION\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19policysweep/v1/tau2.proto\x12\x0epolicysweep.v1\x1a\x1cpolicysweep/v1/episode.proto\"\x81\x01\n\x10Tau2UserScenario\x12\x0f\n\x07persona\x18\x01 \x01(\t\x12\x17\n\x0freason_for_call\x18\x02 \x01(\t\x12\x12\n\nknown_info\x18\x03 \x01(\t\x12\x14\n\x0cunknown_info\x18\x04 \x01(\t\x12\x19\n\x11task_instructions\x18\x05 \x01(\t\"\xd5\x01\n\nTau2Action\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\'\n\trequestor\x18\x02 \x01(\x0e\x32\x14.policysweep.v1.Role\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x04 \x01(\t\x12\x37\n\x08\x63ompared\x18\x05 \x01(\x0b\x32%.policysweep.v1.Tau2ComparedArguments\x12,\n\x07support\x18\x06 \x01(\x0e\x32\x1b.policysweep.v1.Tau2Support\"&\n\x15Tau2ComparedArguments\x12\r\n\x05names\x18\x01 \x03(\t\">\n\x0fTau2GoldActions\x12+\n\x07\x61\x63tions\x18\x01 \x03(\x0b\x32\x1a.policysweep.v1.Tau2Action\"\xa3\x01\n\x0cTau2Criteria\x12-\n\x04gold\x18\x01 \x01(\x0b\x32\x1f.policysweep.v1.Tau2GoldActions\x12\x18\n\x10\x63ommunicate_info\x18\x02 \x03(\t\x12\x15\n\rnl_assertions\x18\x03 \x03(\t\x12\x33\n\x0creward_basis\x18\x04 \x03(\x0e\x32\x1d.policysweep.v1.Tau2Criterion\"\xbc\x02\n\x08Tau2Task\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12*\n\x04kind\x18\x03 \x01(\x0e\x32\x1c.policysweep.v1.Tau2TaskKind\x12\x16\n\x0eparent_task_id\x18\x04 \x01(\t\x12\x33\n\x0bsister_type\x18\x05 \x01(\x0e\x32\x1e.policysweep.v1.Tau2SisterType\x12\x0e\n\x06gap_id\x18\x06 \x01(\t\x12\x37\n\ruser_scenario\x18\x07 \x01(\x0b\x32 .policysweep.v1.Tau2UserScenario\x12.\n\x08\x63riteria\x18\x08 \x01(\x0b\x32\x1c.policysweep.v1.Tau2Criteria\x12\x1d\n\x15\x64\x65veloper_explanation\x18\t \x01(\t\"\xac\x01\n\x07Tau2Gap\x12\x0e\n\x06gap_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x11\n\tdimension\x18\x03 \x01(\t\x12\x17\n\x0fparent_task_ids\x18\x04 \x03(\t\x12\x17\n\x0fpolicy_sentence\x18\x05 \x01(\t\x12\x15\n\ralso_relevant\x18\x06 \x03(\t\x12\x15\n\rclarification\x18\x07 \x01(\t\x12\x0e\n\x06lesson\x18\x08 \x01(\t*\x82\x01\n\x0cTau2TaskKind\x12\x1e\n\x1aTAU2_TASK_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17TAU2_TASK_KIND_ORIGINAL\x10\x01\x12\x19\n\x15TAU2_TASK_KIND_SISTER\x10\x02\x12\x1a\n\x16TAU2_TASK_KIND_CONTROL\x10\x03*\xa7\x01\n\x0eTau2SisterType\x12 \n\x1cTAU2_SISTER_TYPE_UNSPECIFIED\x10\x00\x12$\n TAU2_SISTER_TYPE_SIMPLIFIED_EDIT\x10\x01\x12\'\n#TAU2_SISTER_TYPE_DIFFERENT_INSTANCE\x10\x02\x12$\n TAU2_SISTER_TYPE_COMPLEX_VARIANT\x10\x03*\xc4\x01\n\rTau2Criterion\x12\x1e\n\x1aTAU2_CRITERION_UNSPECIFIED\x10\x00\x12\x15\n\x11TAU2_CRITERION_DB\x10\x01\x12\x1e\n\x1aTAU2_CRITERION_COMMUNICATE\x10\x02\x12\x19\n\x15TAU2_CRITERION_ACTION\x10\x03\x12\x1f\n\x1bTAU2_CRITERION_NL_ASSERTION\x10\x04\x12 \n\x1cTAU2_CRITERION_ENV_ASSERTION\x10\x05*b\n\x0bTau2Support\x12\x1c\n\x18TAU2_SUPPORT_UNSPECIFIED\x10\x00\x12\x1e\n\x1aTAU2_SUPPORT_CLARIFICATION\x10\x01\x12\x15\n\x11TAU2_SUPPORT_NONE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'policysweep.v1.tau2_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TAU2TASKKIND']._serialized_start=1142
-  _globals['_TAU2TASKKIND']._serialized_end=1272
-  _globals['_TAU2SISTERTYPE']._serialized_start=1275
-  _globals['_TAU2SISTERTYPE']._serialized_end=1442
-  _globals['_TAU2CRITERION']._serialized_start=1445
-  _globals['_TAU2CRITERION']._serialized_end=1641
+  _globals['_TAU2TASKKIND']._serialized_start=1188
+  _globals['_TAU2TASKKIND']._serialized_end=1318
+  _globals['_TAU2SISTERTYPE']._serialized_start=1321
+  _globals['_TAU2SISTERTYPE']._serialized_end=1488
+  _globals['_TAU2CRITERION']._serialized_start=1491
+  _globals['_TAU2CRITERION']._serialized_end=1687
+  _globals['_TAU2SUPPORT']._serialized_start=1689
+  _globals['_TAU2SUPPORT']._serialized_end=1787
   _globals['_TAU2USERSCENARIO']._serialized_start=76
   _globals['_TAU2USERSCENARIO']._serialized_end=205
   _globals['_TAU2ACTION']._serialized_start=208
-  _globals['_TAU2ACTION']._serialized_end=375
-  _globals['_TAU2COMPAREDARGUMENTS']._serialized_start=377
-  _globals['_TAU2COMPAREDARGUMENTS']._serialized_end=415
-  _globals['_TAU2GOLDACTIONS']._serialized_start=417
-  _globals['_TAU2GOLDACTIONS']._serialized_end=479
-  _globals['_TAU2CRITERIA']._serialized_start=482
-  _globals['_TAU2CRITERIA']._serialized_end=645
-  _globals['_TAU2TASK']._serialized_start=648
-  _globals['_TAU2TASK']._serialized_end=964
-  _globals['_TAU2GAP']._serialized_start=967
-  _globals['_TAU2GAP']._serialized_end=1139
+  _globals['_TAU2ACTION']._serialized_end=421
+  _globals['_TAU2COMPAREDARGUMENTS']._serialized_start=423
+  _globals['_TAU2COMPAREDARGUMENTS']._serialized_end=461
+  _globals['_TAU2GOLDACTIONS']._serialized_start=463
+  _globals['_TAU2GOLDACTIONS']._serialized_end=525
+  _globals['_TAU2CRITERIA']._serialized_start=528
+  _globals['_TAU2CRITERIA']._serialized_end=691
+  _globals['_TAU2TASK']._serialized_start=694
+  _globals['_TAU2TASK']._serialized_end=1010
+  _globals['_TAU2GAP']._serialized_start=1013
+  _globals['_TAU2GAP']._serialized_end=1185
 # @@protoc_insertion_point(module_scope)

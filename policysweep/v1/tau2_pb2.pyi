@@ -115,6 +115,30 @@ TAU2_CRITERION_ENV_ASSERTION: Tau2Criterion.ValueType  # 5
 """Assertions in code. No task of airline and retail has any."""
 Global___Tau2Criterion: _TypeAlias = Tau2Criterion  # noqa: Y015
 
+class _Tau2Support:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _Tau2SupportEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Tau2Support.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TAU2_SUPPORT_UNSPECIFIED: _Tau2Support.ValueType  # 0
+    """The written policy, as far as anyone has found it lacking."""
+    TAU2_SUPPORT_CLARIFICATION: _Tau2Support.ValueType  # 1
+    """The clarification of the task's gap: the written policy, read literally, forbids it."""
+    TAU2_SUPPORT_NONE: _Tau2Support.ValueType  # 2
+    """Neither: whoever keeps to the policy, clarified or not, does not make it."""
+
+class Tau2Support(_Tau2Support, metaclass=_Tau2SupportEnumTypeWrapper):
+    """What allows a gold action."""
+
+TAU2_SUPPORT_UNSPECIFIED: Tau2Support.ValueType  # 0
+"""The written policy, as far as anyone has found it lacking."""
+TAU2_SUPPORT_CLARIFICATION: Tau2Support.ValueType  # 1
+"""The clarification of the task's gap: the written policy, read literally, forbids it."""
+TAU2_SUPPORT_NONE: Tau2Support.ValueType  # 2
+"""Neither: whoever keeps to the policy, clarified or not, does not make it."""
+Global___Tau2Support: _TypeAlias = Tau2Support  # noqa: Y015
+
 @_typing.final
 class Tau2UserScenario(_message.Message):
     """What the simulated user knows and does. All but the instructions may be empty."""
@@ -164,6 +188,7 @@ class Tau2Action(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
     COMPARED_FIELD_NUMBER: _builtins.int
+    SUPPORT_FIELD_NUMBER: _builtins.int
     action_id: _builtins.str
     """Unique in the task."""
     requestor: _episode_pb2.Role.ValueType
@@ -172,6 +197,8 @@ class Tau2Action(_message.Message):
     """The tool."""
     arguments_json: _builtins.str
     """Arguments as a JSON object."""
+    support: Global___Tau2Support.ValueType
+    """What allows it."""
     @_builtins.property
     def compared(self) -> Global___Tau2ComparedArguments:
         """The arguments that count when a call is compared with the action; absent for those of the call."""
@@ -184,10 +211,11 @@ class Tau2Action(_message.Message):
         name: _builtins.str = ...,
         arguments_json: _builtins.str = ...,
         compared: Global___Tau2ComparedArguments | None = ...,
+        support: Global___Tau2Support.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["compared", b"compared"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "arguments_json", b"arguments_json", "compared", b"compared", "name", b"name", "requestor", b"requestor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "arguments_json", b"arguments_json", "compared", b"compared", "name", b"name", "requestor", b"requestor", "support", b"support"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
