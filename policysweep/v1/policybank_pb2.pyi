@@ -346,6 +346,7 @@ class BankInfo(_message.Message):
     SOURCE_DIGEST_FIELD_NUMBER: _builtins.int
     FORKED_FROM_FIELD_NUMBER: _builtins.int
     CURATOR_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
     method: Global___MemoryMethod.ValueType
     """How it remembers."""
     source_digest: _builtins.str
@@ -362,6 +363,10 @@ class BankInfo(_message.Message):
     def curator(self) -> Global___CuratorInfo:
         """The curator that made it."""
 
+    @_builtins.property
+    def policy(self) -> _scenario_pb2.Policy:
+        """The written policy, which the curator holds feedback against."""
+
     def __init__(
         self,
         *,
@@ -370,10 +375,11 @@ class BankInfo(_message.Message):
         source_digest: _builtins.str = ...,
         forked_from: Global___BankRef | None = ...,
         curator: Global___CuratorInfo | None = ...,
+        policy: _scenario_pb2.Policy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from", "policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from", "method", b"method", "source_digest", b"source_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["curator", b"curator", "embedder", b"embedder", "forked_from", b"forked_from", "method", b"method", "policy", b"policy", "source_digest", b"source_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
