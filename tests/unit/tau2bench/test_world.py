@@ -158,12 +158,10 @@ def test_a_value_of_another_type_than_declared_is_stored_and_hashed() -> None:
     ],
 )
 def test_the_calculator_ends(expression: str, content: str) -> None:
-    started = time.monotonic()
+    """9**9**9**9 would never."""
     for name in DOMAINS:
-        assert (
-            content in load_domain(name).world().call(call("calculate", {"expression": expression})).content
-        )
-    assert time.monotonic() - started < 30  # 9**9**9**9 would never end
+        asked = call("calculate", {"expression": expression})
+        assert content in load_domain(name).world().call(asked).content
 
 
 def test_customer_tools_act_on_the_customers_own_database() -> None:
