@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from policysweep.domains.returns.environment import ReturnsEnvironment, agent_tools, customer_tools
-
 from policysweep.domains.returns.resolution import resolution_options
 from policysweep.errors import InputError
 from policysweep.v1 import agent_pb2, simulator_pb2

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from policysweep.domains.returns.environment import ToolOutcome, Withdrawal
-
 from policysweep.v1 import agent_pb2, episode_pb2
 
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
-from policysweep.domains.returns.environment import customer_tools
 
 from policysweep import __version__, telemetry
+from policysweep.domains.returns.environment import customer_tools
 from policysweep.models.observed import ObservedModel
 from policysweep.models.openai_api import OpenAIChatModel
 from policysweep.models.tools import openai_tools

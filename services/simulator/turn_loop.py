@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from policysweep.domains.returns.environment import ErrorKind
-
 from policysweep.domains.returns.reconcile import reconcile
 from policysweep.errors import AgentContractError, ContextOverflow, ToolFault
 from policysweep.v1 import agent_pb2, simulator_pb2
