@@ -1,0 +1,309 @@
+"""One contract for all stores of the policy bank.
+
+The run against a Qdrant server is enabled by POLICYSWEEP_TEST_QDRANT_URL, for example http://127.0.0.1:6333.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from qdrant_client import QdrantClient
+
+from policysweep.errors import InputError, StoreError
+from policysweep.v1 import policybank_pb2 as pb
+from services.policybank.qdrant_store import EmbeddedStore, QdrantStore, open_embedded, open_server, point_id
+from services.policybank.store import BankStore, MemoryStore, Vector
+
+ROOT = Path(__file__).parents[2]
+SERVER = os.environ.get("POLICYSWEEP_TEST_QDRANT_URL")
+DIMENSION = 4
+HOSTILE = [
+    "",
+    " ",
+    "../../etc/passwd",
+    'quote" and \\ and /',
+    "line\nbreak\r\n",
+    "nul\x00byte",
+    "ünïcödé 日本語 \U0001f600",
+    "'; DROP TABLE points; --",
+    "{{template}} ${x} %s",
+    "x" * 5_000,
+]
+
+
+async def in_process_server() -> QdrantStore:
+    """The server's code path over the client's own in-memory Qdrant."""
+    threads = ThreadPoolExecutor(1)
+    client = threads.submit(QdrantClient, ":memory:").result()
+    store = QdrantStore(client, threads, "memory", "test", shared=False)
+    await store.prepare(DIMENSION)
+    return store
+
+
+async def embedded(directory: Path) -> EmbeddedStore:
+    store = open_embedded(directory, "test")
+    await store.prepare(DIMENSION)
+    return store
+
+
+async def server(prefix: str) -> QdrantStore:
+    assert SERVER is not None
+    store = await open_server(SERVER, os.environ.get("POLICYSWEEP_TEST_QDRANT_KEY"), 6334, prefix)
+    await store.prepare(DIMENSION)
+    return store
+
+
+@pytest.fixture(params=["memory", "in-process server", "embedded", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BankStore]:
+    made: BankStore
+    match request.param:
+        case "memory":
+            made = MemoryStore()
+        case "in-process server":
+            made = await in_process_server()
+        case "embedded":
+            made = await embedded(tmp_path)
+        case _:
+            if not SERVER:
+                pytest.skip("POLICYSWEEP_TEST_QDRANT_URL names no Qdrant server")
+            made = await server(f"test_{uuid.uuid4().hex}")
+    yield made
+    await made.close()
+
+
+def revisions(first: int, last: int, note: str = "") -> list[pb.Revision]:
+    return [pb.Revision(number=number, rationale=f"{note}{number}") for number in range(first, last + 1)]
+
+
+def unit(*numbers: float) -> Vector:
+    vector = np.array([*numbers, *[0.0] * (DIMENSION - len(numbers))], dtype=np.float32)
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+class TestHistories:
+    async def test_a_bank_that_does_not_exist_has_none(self, store: BankStore) -> None:
+        assert await store.history("nobody") == []
+
+    async def test_revisions_come_back_in_order(self, store: BankStore) -> None:
+        for number in range(1, 12):
+            assert await store.append("b", revisions(number, number))
+        assert await store.history("b") == revisions(1, 11)
+        assert await store.history("b", after=9) == revisions(10, 11)
+        assert await store.history("b", after=11) == []
+
+    async def test_a_record_of_many_revisions_is_followed_by_the_next(self, store: BankStore) -> None:
+        assert await store.append("b", revisions(1, 30))
+        assert await store.append("b", revisions(31, 31))
+        assert await store.append("b", revisions(32, 40))
+        assert await store.history("b") == revisions(1, 40)
+        assert await store.history("b", after=30) == revisions(31, 40)
+
+    async def test_the_first_writer_wins(self, store: BankStore) -> None:
+        assert await store.append("b", revisions(1, 1, "mine"))
+        assert not await store.append("b", revisions(1, 1, "yours"))
+        assert await store.history("b") == revisions(1, 1, "mine")
+
+    async def test_one_of_many_concurrent_writers_wins(self, store: BankStore) -> None:
+        attempts = [store.append("b", revisions(1, 1, f"{name} ")) for name in range(8)]
+        assert sorted(await asyncio.gather(*attempts)) == [False] * 7 + [True]
+        assert len(await store.history("b")) == 1
+
+    async def test_a_large_record_is_whole(self, store: BankStore) -> None:
+        large = pb.Revision(number=1, rationale="x" * 3_000_000)
+        assert await store.append("b", [large])
+        assert await store.history("b") == [large]
+
+    async def test_any_string_is_a_bank(self, store: BankStore) -> None:
+        for at, bank_id in enumerate(HOSTILE):
+            assert await store.append(bank_id, revisions(1, 1, f"{at} "))
+            await store.name(bank_id, pb.Snapshot(name=bank_id, revision=at))
+        for at, bank_id in enumerate(HOSTILE):
+            assert await store.history(bank_id) == revisions(1, 1, f"{at} ")
+            assert await store.snapshots(bank_id) == [pb.Snapshot(name=bank_id, revision=at)]
+
+
+class TestSnapshots:
+    async def test_a_name_stands_for_the_first_revision_that_got_it(self, store: BankStore) -> None:
+        assert await store.name("b", pb.Snapshot(name="s", revision=3)) == pb.Snapshot(name="s", revision=3)
+        assert await store.name("b", pb.Snapshot(name="s", revision=4)) == pb.Snapshot(name="s", revision=3)
+
+    async def test_they_are_listed_by_name_and_bank(self, store: BankStore) -> None:
+        await store.append("b", revisions(1, 1))
+        for bank_id, name in (("b", "z"), ("b", "a"), ("other", "m")):
+            await store.name(bank_id, pb.Snapshot(name=name, revision=1))
+        assert [each.name for each in await store.snapshots("b")] == ["a", "z"]
+        assert await store.snapshots("nobody") == []
+
+
+class TestVectors:
+    async def test_the_nearest_come_first(self, store: BankStore) -> None:
+        ids = [point_id("v", str(at)) for at in range(4)]
+        vectors = [unit(1, 0), unit(1, 1), unit(0, 1), unit(-1, 0)]
+        await store.save_vectors("b", dict(zip(ids, vectors, strict=True)))
+        hits = await store.nearest("b", unit(1, 0.1), ids, 3)
+        assert [hit[0] for hit in hits] == [ids[0], ids[1], ids[2]]
+        assert [hit[1] for hit in hits] == pytest.approx([0.995, 0.774, 0.0995], abs=1e-3)
+
+    async def test_only_what_was_asked_for_is_searched(self, store: BankStore) -> None:
+        ids = [point_id("v", str(at)) for at in range(3)]
+        await store.save_vectors("b", {each: unit(1, at) for at, each in enumerate(ids)})
+        assert [hit[0] for hit in await store.nearest("b", unit(1), ids[1:], 5)] == ids[1:]
+        assert await store.nearest("b", unit(1), [], 5) == []
+
+    async def test_what_is_missing_is_told(self, store: BankStore) -> None:
+        there, absent = point_id("there"), point_id("absent")
+        await store.save_vectors("b", {there: unit(1)})
+        assert await store.missing_vectors("b", [there, absent]) == {absent}
+        assert [hit[0] for hit in await store.nearest("b", unit(1), [there, absent], 5)] == [there]
+
+    async def test_saving_twice_changes_nothing(self, store: BankStore) -> None:
+        for _ in range(2):
+            await store.save_vectors("b", {point_id("v"): unit(1)})
+        assert len(await store.nearest("b", unit(1), [point_id("v")], 5)) == 1
+
+
+class TestEmbedded:
+    async def test_a_bank_outlives_the_process(self, tmp_path: Path) -> None:
+        first = await embedded(tmp_path)
+        await first.append("b", revisions(1, 3))
+        await first.name("b", pb.Snapshot(name="s", revision=2))
+        await first.save_vectors("b", {point_id("v"): unit(1, 2)})
+        await first.close()
+        second = await embedded(tmp_path)
+        assert await second.history("b") == revisions(1, 3)
+        assert await second.snapshots("b") == [pb.Snapshot(name="s", revision=2)]
+        assert await second.missing_vectors("b", [point_id("v")]) == set()
+        await second.close()
+
+    async def test_eight_threads_with_twenty_writes_each_lose_nothing(self, tmp_path: Path) -> None:
+        store = await embedded(tmp_path)
+        loop = asyncio.get_running_loop()
+
+        def writer(thread: int) -> None:
+            for number in range(1, 21):
+                vectors = {point_id(f"{thread}", f"{number}"): unit(thread + 1, number)}
+                for work in (
+                    store.append(f"b{thread}", revisions(number, number, f"{thread} ")),
+                    store.save_vectors(f"b{thread}", vectors),
+                ):
+                    asyncio.run_coroutine_threadsafe(work, loop).result()
+
+        await asyncio.gather(*(asyncio.to_thread(writer, thread) for thread in range(8)))
+        await store.close()
+        reopened = await embedded(tmp_path)
+        for thread in range(8):
+            assert await reopened.history(f"b{thread}") == revisions(1, 20, f"{thread} ")
+            ids = [point_id(f"{thread}", f"{number}") for number in range(1, 21)]
+            assert await reopened.missing_vectors(f"b{thread}", ids) == set()
+            best = await reopened.nearest(f"b{thread}", unit(thread + 1, 7), ids, 1)
+            assert best[0][0] == ids[6]
+        await reopened.close()
+
+    async def test_a_second_process_is_refused(self, tmp_path: Path) -> None:
+        store = await embedded(tmp_path)
+        code = (
+            "from pathlib import Path; from services.policybank.qdrant_store import open_embedded; "
+            f"open_embedded(Path({str(tmp_path)!r}), 'test')"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)  # noqa: ASYNC221 - short
+        assert done.returncode != 0
+        assert f"{tmp_path} is open in another process: one process at a time" in done.stderr
+        await store.close()
+
+    async def test_a_file_is_no_store(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(InputError, match="file cannot hold a policy bank"):
+            open_embedded(tmp_path / "file", "test")
+
+    async def test_another_dimension_is_refused(self, tmp_path: Path) -> None:
+        await (await embedded(tmp_path)).close()
+        store = open_embedded(tmp_path, "test")
+        with pytest.raises(InputError, match=r"holds vectors of 4 numbers, but the embedder gives 8"):
+            await store.prepare(8)
+        await store.close()
+
+    async def test_killed_at_any_moment_it_holds_whole_records_only(self, tmp_path: Path) -> None:
+        """A child writes records without end and is killed; whatever it had reported is there."""
+        child = subprocess.Popen(  # noqa: ASYNC220 - it is killed below
+            [sys.executable, "-c", _ENDLESS, str(tmp_path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        reported = [int(child.stdout.readline()) for _ in range(7)][-1]
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        store = await embedded(tmp_path)
+        held = await store.history("b")
+        assert len(held) >= reported
+        assert held == [pb.Revision(number=each.number, rationale="x" * 20_000) for each in held]
+        assert [each.number for each in held] == list(range(1, len(held) + 1))
+        assert await store.append("b", [pb.Revision(number=len(held) + 1)])
+        await store.close()
+
+
+_ENDLESS = """
+import asyncio, sys
+from pathlib import Path
+from policysweep.v1 import policybank_pb2 as pb
+from services.policybank.qdrant_store import open_embedded
+
+async def main():
+    store = open_embedded(Path(sys.argv[1]), "test")
+    await store.prepare(4)
+    number = 0
+    while True:
+        number += 1
+        await store.append("b", [pb.Revision(number=number, rationale="x" * 20_000)])
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+class Blind(QdrantClient):
+    """A client that learns of a collection too late, as when another process creates it in between."""
+
+    looked = 0
+
+    def collection_exists(self, *args: Any, **kwargs: Any) -> bool:
+        Blind.looked += 1
+        return Blind.looked % 2 == 0 and super().collection_exists(*args, **kwargs)
+
+
+class TestManyProcesses:
+    async def test_a_collection_that_another_process_created_is_taken_over(self) -> None:
+        threads = ThreadPoolExecutor(1)
+        client = threads.submit(Blind, ":memory:").result()
+        stores = [QdrantStore(client, threads, "memory", "test", shared=False) for _ in range(3)]
+        Blind.looked = 0
+        for each in stores:
+            await each.prepare(DIMENSION)
+        names = [each.name for each in threads.submit(client.get_collections).result().collections]
+        assert sorted(names) == ["test_revisions", "test_vectors"]
+        await stores[0].close()
+
+    @pytest.mark.skipif(not SERVER, reason="POLICYSWEEP_TEST_QDRANT_URL names no Qdrant server")
+    async def test_processes_that_start_together_share_one_set_of_collections(self) -> None:
+        prefix = f"test_{uuid.uuid4().hex}"
+        stores: Sequence[QdrantStore] = await asyncio.gather(*(server(prefix) for _ in range(5)))
+        results = await asyncio.gather(
+            *(each.append("b", revisions(1, 1, f"{at} ")) for at, each in enumerate(stores))
+        )
+        assert sorted(results) == [False] * 4 + [True]
+        for each in stores:
+            await each.close()
+
+    async def test_a_server_that_is_down_is_a_store_error(self) -> None:
+        with pytest.raises(StoreError, match=r"cannot reach the server .* http://127\.0\.0\.1:9: "):
+            await open_server("http://127.0.0.1:9", None, 9, "test")
