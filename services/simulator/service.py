@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 
 from policysweep import __version__, telemetry
 from policysweep.domains.returns.environment import customer_tools
+from policysweep.domains.tau2 import Domain, installed
 from policysweep.models.observed import ObservedModel
 from policysweep.models.openai_api import OpenAIChatModel
 from policysweep.models.tools import openai_tools
@@ -22,9 +23,13 @@ from services.simulator import environment
 from services.simulator.agent_client import GrpcAgent
 from services.simulator.config import SimulatorConfig
 from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, system_prompt
+from services.simulator.tau2 import user as tau2_user
+from services.simulator.tau2.episodes import Tau2Episodes
 from services.simulator.turn_loop import Notify, TurnLoop
 
 _Context = grpc.aio.ServicerContext[Any, Any]
+_Play = Callable[[Notify], Awaitable[ep.Episode]]
+"""Plays one conversation and tells of its messages."""
 
 
 class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
@@ -39,30 +44,37 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
         self._sampling = agent_pb2.Sampling(
             temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
         )
+        self._tau2 = Tau2Episodes(self._model, self._sampling)
 
     async def RunEpisode(  # noqa: N802 - the contract's name
         self, request: simulator_pb2.RunEpisodeRequest, context: _Context
     ) -> AsyncIterator[simulator_pb2.RunEpisodeResponse]:
         """Play one conversation; stream its messages if asked to; end with the episode."""
         environment.check_setup(request)
-        if not request.stream_messages:
-            yield simulator_pb2.RunEpisodeResponse(episode=await self._play(request, context, _ignore))
-            return
-        async for response in self._stream(request, context):
-            yield response
 
-    async def _stream(
-        self, request: simulator_pb2.RunEpisodeRequest, context: _Context
-    ) -> AsyncIterator[simulator_pb2.RunEpisodeResponse]:
-        said: asyncio.Queue[ep.Message | None] = asyncio.Queue()
-        playing = asyncio.create_task(self._play(request, context, said.put_nowait))
-        playing.add_done_callback(lambda _: said.put_nowait(None))
-        try:
-            while (message := await said.get()) is not None:
-                yield simulator_pb2.RunEpisodeResponse(message=message)
-            yield simulator_pb2.RunEpisodeResponse(episode=await playing)
-        finally:
-            playing.cancel()
+        async def play(notify: Notify) -> ep.Episode:
+            return await self._play(request, context, notify)
+
+        async for event in _events(play, request.stream_messages):
+            if isinstance(event, ep.Message):
+                yield simulator_pb2.RunEpisodeResponse(message=event)
+            else:
+                yield simulator_pb2.RunEpisodeResponse(episode=event)
+
+    async def RunTau2Episode(  # noqa: N802 - the contract's name
+        self, request: simulator_pb2.RunTau2EpisodeRequest, context: _Context
+    ) -> AsyncIterator[simulator_pb2.RunTau2EpisodeResponse]:
+        """The same on a tau2-bench domain."""
+        domain = await self._tau2.prepare(request)
+
+        async def play(notify: Notify) -> ep.Episode:
+            return await self._play_tau2(request, domain, context, notify)
+
+        async for event in _events(play, request.stream_messages):
+            if isinstance(event, ep.Message):
+                yield simulator_pb2.RunTau2EpisodeResponse(message=event)
+            else:
+                yield simulator_pb2.RunTau2EpisodeResponse(episode=event)
 
     async def _play(
         self, request: simulator_pb2.RunEpisodeRequest, context: _Context, notify: Notify
@@ -71,23 +83,26 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
         loop = TurnLoop(
             request,
             environment.first_request(request),
-            GrpcAgent(
-                self._channels.get(request.agent_target),
-                request.agent_target,
-                lambda: budget(context, request.limits.agent_call_seconds),
-            ),
+            self._agent(request.agent_target, request.limits.agent_call_seconds, context),
             self._customer(request, context, opening),
             environment.returns_environment(request),
             notify,
         )
-        started = time.monotonic()
-        with telemetry.EPISODES_RUNNING.track_inprogress():
-            episode = await loop.play(opening)
-        episode.duration_seconds = time.monotonic() - started
-        telemetry.EPISODES.labels(
-            ep.EndReason.Name(episode.end.reason), ep.FaultParty.Name(episode.end.fault)
-        ).inc()
-        return episode
+        return await loop.play(opening)
+
+    async def _play_tau2(
+        self, request: simulator_pb2.RunTau2EpisodeRequest, domain: Domain, context: _Context, notify: Notify
+    ) -> ep.Episode:
+        return await self._tau2.play(
+            request,
+            domain,
+            self._agent(request.agent_target, request.limits.agent_call_seconds, context),
+            lambda: budget(context, self._config.model_timeout_seconds),
+            notify,
+        )
+
+    def _agent(self, target: str, seconds: float, context: _Context) -> GrpcAgent:
+        return GrpcAgent(self._channels.get(target), target, lambda: budget(context, seconds))
 
     def _customer(
         self, request: simulator_pb2.RunEpisodeRequest, context: _Context, opening: str
@@ -109,6 +124,7 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
     ) -> simulator_pb2.GetSimulatorInfoResponse:
         """All that changes behaviour; fails while the customer's model is not served."""
         served = await self._served.describe()
+        tau2 = {"tau2_prompt_digest": tau2_user.PROMPT_DIGEST, "tau2_package": installed()}
         return simulator_pb2.GetSimulatorInfoResponse(
             info=simulator_pb2.SimulatorInfo(
                 customer_model=self._config.model,
@@ -117,8 +133,37 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
                 sampling=self._sampling,
                 rehearsal=served.rehearsal,
                 version=__version__,
+                **(tau2 if request.include_tau2 else {}),
             )
         )
+
+
+async def _events(play: _Play, stream: bool) -> AsyncIterator[ep.Message | ep.Episode]:
+    """The episode, and before it each message if asked for. Nobody listening any more stops the work."""
+    if not stream:
+        yield await _observed(play, _ignore)
+        return
+    said: asyncio.Queue[ep.Message | None] = asyncio.Queue()
+    playing = asyncio.create_task(_observed(play, said.put_nowait))
+    playing.add_done_callback(lambda _: said.put_nowait(None))
+    try:
+        while (message := await said.get()) is not None:
+            yield message
+        yield await playing
+    finally:
+        playing.cancel()
+
+
+async def _observed(play: _Play, notify: Notify) -> ep.Episode:
+    """The episode with its duration, counted in the metrics."""
+    started = time.monotonic()
+    with telemetry.EPISODES_RUNNING.track_inprogress():
+        episode = await play(notify)
+    episode.duration_seconds = time.monotonic() - started
+    telemetry.EPISODES.labels(
+        ep.EndReason.Name(episode.end.reason), ep.FaultParty.Name(episode.end.fault)
+    ).inc()
+    return episode
 
 
 def _ignore(message: ep.Message) -> None:

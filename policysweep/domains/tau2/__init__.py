@@ -10,8 +10,8 @@
 Nothing here is a tool: what a call does is up to the package.
 """
 
-from policysweep.domains.tau2.domain import CLOCK, INITIAL_HASHES, Domain, load_domain
+from policysweep.domains.tau2.domain import CLOCK, INITIAL_HASHES, Domain, load_domain, loaded_domain
 from policysweep.domains.tau2.package import installed
 from policysweep.domains.tau2.world import World
 
-__all__ = ["CLOCK", "INITIAL_HASHES", "Domain", "World", "installed", "load_domain"]
+__all__ = ["CLOCK", "INITIAL_HASHES", "Domain", "World", "installed", "load_domain", "loaded_domain"]

@@ -69,6 +69,11 @@ def load_domain(name: str) -> Domain:
         return _loaded[name]
 
 
+def loaded_domain(name: str) -> Domain | None:
+    """The domain if this process has loaded it before; never waits."""
+    return _loaded.get(name)
+
+
 def _load(name: str) -> Domain:
     domain = Domain(package.module(f"tau2.domains.{name}.environment").get_environment())
     found = domain.agent_box.initial_hash()
