@@ -1,7 +1,7 @@
 """A chat model behind an OpenAI-compatible HTTP server: vLLM, SGLang, llama.cpp, the rehearsal server.
 
 One call is one POST and never more: whoever asked owns the retries. What the bytes mean is `wire.py`, what
-an error status means is `refusals.py`; here is only the way there and back.
+an error status means is `refusals.py`, how they travel is `http1.py`; here the three meet.
 
     async with OpenAIChatModel(base_url="http://host:8000/v1", model="qwen3-32b") as model:
         reply = await model.complete(ChatRequest(messages=[...]))
@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-import aiohttp
 from yarl import URL
 
 from policysweep.errors import (
@@ -30,18 +28,12 @@ from policysweep.errors import (
     PolicysweepError,
 )
 from policysweep.models.chat import ChatReply, ChatRequest
+from policysweep.models.http1 import HttpAnswer, HttpClient, HttpError, NotHttp, Unreachable, Untrusted
 from policysweep.models.refusals import refusal
 from policysweep.models.wire import is_rehearsal, parse_object, parse_reply, request_body
 
 SESSION_HEADER = "X-Session-ID"
 """Carries `ChatRequest.session_id`; prefix-affine routers keep a session on one replica by it."""
-
-# Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: otherwise a request and the
-# server's close would cross on the way, and a healthy server would look dead.
-_KEEPALIVE_SECONDS = 4.0
-
-# aiohttp warns when it is given more than this as one piece of bytes.
-_LARGE_BODY_BYTES = 1 << 20
 
 _HEADER_SAFE_LENGTH = 128
 
@@ -58,49 +50,43 @@ class ModelDescription:
 class OpenAIChatModel:
     """The model named `model` at `base_url`, which may end with "/v1" or leave it out.
 
-    `connections` limits the connections open at a time; 0 is no limit, because the number of conversations
-    in flight is limited elsewhere. `api_key` goes into the Authorization header and nowhere else.
+    Connections are not limited: the number of conversations in flight is, elsewhere. `api_key` goes into the
+    Authorization header and nowhere else.
     """
 
-    def __init__(
-        self, *, base_url: str, model: str, api_key: str | None = None, connections: int = 0
-    ) -> None:
+    def __init__(self, *, base_url: str, model: str, api_key: str | None = None) -> None:
         self._base_url = _normalised(base_url)
         self._model = model
         self._where = f"model server {self._base_url}"
-        self._chat_url = URL(f"{self._base_url}/chat/completions")
+        self._chat_path = f"{self._base_url.raw_path}/chat/completions"
+        self._models_path = f"{self._base_url.raw_path}/models"
         self._api_key = api_key
         self._headers = {"Content-Type": "application/json"}
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_checked_key(api_key)}"
-        self._connections = connections
-        self._session: aiohttp.ClientSession | None = None
+        self._client: HttpClient | None = None
 
     def __repr__(self) -> str:
-        return f"OpenAIChatModel(base_url={self._base_url!r}, model={self._model!r})"
+        return f"OpenAIChatModel(base_url={str(self._base_url)!r}, model={self._model!r})"
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_KEEPALIVE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # see _exchange
-            headers=self._headers,
-        )
+        self._client = await HttpClient(self._base_url, self._headers).__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.__aexit__(kind, error, trace)
+            self._client = None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer once, without retrying. See `ChatModel.complete` for what it raises."""
-        body = request_body(self._model, request)
         headers = {SESSION_HEADER: _header_safe(request.session_id)} if request.session_id else None
         started = time.perf_counter()
-        answer = await self._exchange("POST", self._chat_url, request.timeout, body, headers)
+        # The body is made in the call: nobody but the client holds it, which drops it once it is sent.
+        exchange = self._http.exchange("POST", self._chat_path, request_body(self._model, request), headers)
+        answer = await self._answered(exchange, request.timeout)
         latency = time.perf_counter() - started
         return parse_reply(answer, request, latency_seconds=latency, where=self._where)
 
@@ -109,7 +95,7 @@ class OpenAIChatModel:
 
         Raises ModelServerRejected, which names the served models, when the model is not among them.
         """
-        answer = await self._exchange("GET", URL(f"{self._base_url}/models"), timeout_seconds)
+        answer = await self._answered(self._http.exchange("GET", self._models_path), timeout_seconds)
         listed = parse_object(answer, self._where).get("data")
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
             raise ModelServerGarbled(f"{self._where} did not answer /models with a list of models")
@@ -124,62 +110,53 @@ class OpenAIChatModel:
         served = ", ".join(str(entry.get("id")) for entry in listed) or "no model"
         raise ModelServerRejected(f"{self._where} does not serve {self._model!r}; it serves {served}")
 
-    async def _exchange(
-        self,
-        method: str,
-        url: URL,
-        timeout_seconds: float,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        """Send one request and give the body of the answer of status 200; raise for everything else."""
-        if self._session is None:
+    @property
+    def _http(self) -> HttpClient:
+        if self._client is None:
             raise RuntimeError(f"{self!r} is used outside of its async context")
+        return self._client
+
+    async def _answered(self, exchange: Awaitable[HttpAnswer], timeout_seconds: float) -> bytes:
+        """The body of an answer of status 200; raise for everything else."""
         try:
-            # One timer for the whole exchange. aiohttp's own total timeout costs more and rounds up to
-            # whole seconds.
             async with asyncio.timeout(timeout_seconds):
-                async with self._session.request(
-                    method, url, data=_payload(body), headers=headers, allow_redirects=False
-                ) as response:
-                    answer = await response.read()
+                answer = await exchange
         except TimeoutError:
             raise ModelServerTimeout(f"{self._where} did not answer within {timeout_seconds:g} s") from None
-        except aiohttp.ClientError as error:
+        except HttpError as error:
             raise self._broken_off(error) from error
-        if response.status != 200:
-            raise self._refused(response, answer)
-        return answer
+        if answer.status != 200:
+            raise self._refused(answer)
+        return answer.body
 
-    def _broken_off(self, error: aiohttp.ClientError) -> PolicysweepError:
+    def _broken_off(self, error: HttpError) -> PolicysweepError:
         """What it means that no complete HTTP answer came."""
-        if isinstance(error, aiohttp.ClientSSLError):
-            return ModelServerRejected(f"{self._where}: no trusted TLS connection ({error})")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return ModelServerUnavailable(f"{self._where} cannot be reached: {error.strerror or error}")
-        if isinstance(error, aiohttp.ClientResponseError):
-            return ModelServerGarbled(f"{self._where} does not speak HTTP: {error.message}")
-        what = str(error) or type(error).__name__
-        return ModelServerUnavailable(f"{self._where} broke off before its answer was complete: {what}")
+        match error:
+            case Untrusted():
+                return ModelServerRejected(f"{self._where}: no trusted TLS connection ({error})")
+            case Unreachable():
+                return ModelServerUnavailable(f"{self._where} cannot be reached: {error}")
+            case NotHttp():
+                return ModelServerGarbled(f"{self._where} does not speak HTTP: {error}")
+            case _:
+                return ModelServerUnavailable(
+                    f"{self._where} broke off before its answer was complete: {error}"
+                )
 
-    def _refused(self, response: aiohttp.ClientResponse, answer: bytes) -> PolicysweepError:
-        if 300 <= response.status < 400:
+    def _refused(self, answer: HttpAnswer) -> PolicysweepError:
+        if 300 <= answer.status < 400:
             return ModelServerRejected(
-                f"{self._where} redirects to {response.headers.get('Location', 'elsewhere')}; "
+                f"{self._where} redirects to {answer.headers.get('location', 'elsewhere')}; "
                 "give that address as the model URL"
             )
-        error = refusal(response.status, response.headers.get("Retry-After"), answer, where=self._where)
+        error = refusal(answer.status, answer.headers.get("retry-after"), answer.body, where=self._where)
         if self._api_key and self._api_key in str(error):
             # A server that quotes the key must not carry it into logs and records.
             return type(error)(str(error).replace(self._api_key, "***"), retry_after=error.retry_after)
         return error
 
 
-def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    return io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY_BYTES else body
-
-
-def _normalised(base_url: str) -> str:
+def _normalised(base_url: str) -> URL:
     """`base_url` with "/v1" at its end; InputError when it cannot be one."""
     try:
         url = URL(base_url)
@@ -194,7 +171,7 @@ def _normalised(base_url: str) -> str:
     path = url.path.rstrip("/")
     if url.query_string or url.fragment or path.endswith("/chat/completions"):
         raise InputError(f"model URL {base_url!r} must end at /v1: write for example http://host:8000/v1")
-    return str(url.with_path(path if path.endswith("/v1") else f"{path}/v1"))
+    return url.with_path(path if path.endswith("/v1") else f"{path}/v1")
 
 
 def _checked_key(api_key: str) -> str:
