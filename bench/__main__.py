@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench import judging
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -24,16 +25,32 @@ CASES = {
 }
 """Under latency each case plays about two units per conversation in flight."""
 
+JUDGING = "judging"
+"""The case of `bench/judging.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    chosen = names or list(CASES)
-    if unknown := [name for name in chosen if name not in CASES]:
-        sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(CASES)}")
+    known = [*CASES, JUDGING]
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
+    if chosen := [name for name in names or CASES if name != JUDGING]:
+        _sweep(chosen, console, keep=not names)
+    if not names or JUDGING in names:
+        _judging(console)
+
+
+def _judging(console: Console) -> None:
+    console.print(f"running case {JUDGING} ...", style="dim")
+    judging.save({**_where(), **judging.run(console)})
+    console.print(f"Written to {judging.RESULTS}", soft_wrap=True)
+
+
+def _sweep(chosen: list[str], console: Console, *, keep: bool) -> None:
     figures = {}
     for name in chosen:
         console.print(f"running case {name} ...", style="dim")
@@ -43,7 +60,7 @@ def main(names: list[str]) -> None:
         f"Public code: {_REFERENCE['cpu_ms_per_call']} ms CPU a call, "
         f"{_REFERENCE['scenarios_per_second']} scenarios/s (measured elsewhere, on two cores as well)."
     )
-    if not names:
+    if keep:
         RESULTS.write_text(json.dumps(_document(figures), indent=2) + "\n", encoding="utf-8")
         console.print(f"Written to {RESULTS}", soft_wrap=True)
 
@@ -89,10 +106,16 @@ def _row(each: Figures) -> dict[str, Any]:
 
 def _document(figures: dict[str, Figures]) -> dict[str, Any]:
     return {
-        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": {"processor": platform.machine(), "python": platform.python_version()},
+        **_where(),
         "public_code": _REFERENCE,
         "cases": {name: _row(each) for name, each in figures.items()},
+    }
+
+
+def _where() -> dict[str, Any]:
+    return {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"processor": platform.machine(), "python": platform.python_version()},
     }
 
 
