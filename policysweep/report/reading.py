@@ -15,6 +15,7 @@ from policysweep.report.html.write import ReportInputs, write_report
 from policysweep.report.rows import row
 from policysweep.report.summary import summarise
 from policysweep.report.verdicts import Verdicts
+from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.plan import planned_units
 from policysweep.sweep.records import DamagedRecord
@@ -42,7 +43,10 @@ async def load_verdicts(ledger: RunLedger) -> Verdicts | None:
 
 async def summary_of(ledger: RunLedger) -> dict[str, Any]:
     """The content of report.json: one pass over the records, one over the verdicts."""
-    manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
+    return await _summary(ledger, await ledger.read_manifest(), await ledger.read_inputs())
+
+
+async def _summary(ledger: RunLedger, manifest: run_pb2.RunManifest, inputs: RunInputs) -> dict[str, Any]:
     return summarise(
         [row(record) async for record in ledger.read_records()],
         Counter(unit.agent for unit in planned_units(manifest, inputs)),
@@ -61,9 +65,9 @@ def encode_summary(summary: dict[str, Any]) -> bytes:
 
 async def write_reports(ledger: RunLedger) -> dict[str, Any]:
     """Write report.json, report.html and report-data/ into the run's folder; gives the summary."""
-    summary = await summary_of(ledger)
-    await ledger.write_report(REPORT, encode_summary(summary))
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
+    summary = await _summary(ledger, manifest, inputs)
+    await ledger.write_report(REPORT, encode_summary(summary))
     judging = await ledger.verdicts.read_judging()
     await write_report(
         ReportInputs(
