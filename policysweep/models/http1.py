@@ -254,9 +254,7 @@ async def _read_body(connection: _Connection, status: int, headers: Mapping[str,
 
 async def _read_chunks(connection: _Connection) -> bytes:
     chunks = []
-    while size := _number(
-        (await connection.read_until(b"\r\n")).split(b";")[0].strip(), 16, "size of a chunk"
-    ):
+    while size := _chunk_size(await connection.read_until(b"\r\n")):
         chunks.append(await connection.read(size))
         if await connection.read(2) != b"\r\n":
             raise NotHttp("a chunk is longer than it says")
