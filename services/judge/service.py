@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import grpc
 
 from policysweep import __version__
+from policysweep.domains.tau2 import installed
 from policysweep.errors import InputError, ModelServerRejected
 from policysweep.models.chat import ChatModel
 from policysweep.models.observed import ObservedModel
@@ -15,12 +16,13 @@ from policysweep.models.openai_api import ModelDescription
 from policysweep.rpc.deadlines import budget
 from policysweep.rpc.server import Service
 from policysweep.v1 import agent_pb2, judge_pb2, judge_pb2_grpc, scenario_pb2
-from services.judge import prompt
+from services.judge import prompt, tau2_assertions
 from services.judge.asking import Interrogator
 from services.judge.config import JudgeConfig
 from services.judge.goals import extract_goals
 from services.judge.panels import Case, judge_panels
 from services.judge.rubric_files import RubricLibrary
+from services.judge.tau2 import judge_tau2
 
 _NAME = judge_pb2.DESCRIPTOR.services_by_name["JudgeService"].full_name
 _Context = grpc.aio.ServicerContext[Any, Any]
@@ -89,6 +91,15 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
             lambda: budget(context, self._config.model_timeout_seconds),
         )
 
+    async def JudgeTau2(  # noqa: N802 - the contract's name
+        self, request: judge_pb2.JudgeTau2Request, context: _Context
+    ) -> judge_pb2.JudgeTau2Response:
+        """The grade of a tau2-bench episode."""
+        found = await judge_tau2(
+            self._interrogator, request, lambda: budget(context, self._config.model_timeout_seconds)
+        )
+        return judge_pb2.JudgeTau2Response(grade=found)
+
     async def ListRubrics(  # noqa: N802 - the contract's name
         self, request: judge_pb2.ListRubricsRequest, context: _Context
     ) -> judge_pb2.ListRubricsResponse:
@@ -112,6 +123,7 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
                 f"{served.max_model_len} tokens, prompt included: lower --max-tokens"
             )
         logprobs = await self._interrogator.uses_logprobs(timeout)
+        tau2 = {"tau2_prompt_digest": tau2_assertions.PROMPT_DIGEST, "tau2_package": installed()}
         return judge_pb2.GetJudgeInfoResponse(
             info=judge_pb2.JudgeInfo(
                 model=self._config.model,
@@ -123,6 +135,7 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
                 version=__version__,
                 samples=self._config.samples,
                 parse_attempts=self._config.parse_attempts,
+                **(tau2 if request.include_tau2 else {}),
             )
         )
 

@@ -48,9 +48,9 @@ class CopyOnWriteTable(dict[str, Any]):
             return default
         return self[key]
 
-    def shares(self, key: str) -> bool:
-        """Whether the record is still that of the original, and so is unchanged."""
-        return key in self._shared
+    def touched(self) -> set[str]:
+        """The ids of the records that are no longer shared: all others are unchanged."""
+        return self.keys() - self._shared
 
 
 def copy_on_write(database: Database) -> Database:
@@ -85,10 +85,10 @@ class DatabaseHash:
         if not isinstance(value, CopyOnWriteTable):
             return _text(value)
         entries = self._entries[name]
-        touched = {key: _entry(key, record) for key, record in value.items() if not value.shares(key)}
+        touched = {key: _entry(key, value[key]) for key in value.touched()}
         if len(value) == len(entries) and all(entries.get(key) == touched[key] for key in touched):
             return self._tables[name]
-        return _table({key: touched[key] if key in touched else entries[key] for key in value})
+        return _table({key: entries[key] for key in value if key not in touched} | touched)
 
 
 def _table(entries: Mapping[str, bytes]) -> bytes:
