@@ -1,4 +1,4 @@
-"""The reward beyond what the package's evaluator says: spellings, strictness, what is vacuous, what is missing."""
+"""The reward beyond the package's evaluator: spellings, strictness, what is vacuous, what is missing."""
 
 from __future__ import annotations
 
