@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -25,9 +25,11 @@ from policysweep.v1 import (
     run_pb2,
     scenario_pb2,
     simulator_pb2,
-    simulator_pb2_grpc,
     world_pb2,
 )
+
+_RunEpisode: TypeAlias = "grpc.aio.UnaryStreamMultiCallable[bytes, simulator_pb2.RunEpisodeResponse]"
+_RUN_EPISODE = f"/{simulator_pb2.DESCRIPTOR.services_by_name['SimulatorService'].full_name}/RunEpisode"
 
 
 class RecordSink(Protocol):
@@ -150,8 +152,9 @@ class Runner:
         backlog.succeeded(attempt)
 
     async def _play(self, attempt: Attempt) -> run_pb2.UnitRecord:
-        request = self._request(attempt.unit)
-        episode = await self._least_busy().run_episode(request, self._settings.unit_seconds)
+        episode = await self._least_busy().run_episode(
+            self._request(attempt.unit), self._settings.unit_seconds
+        )
         record = run_pb2.UnitRecord(
             unit=attempt.unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
         )
@@ -194,17 +197,20 @@ class _Simulator:
 
     def __init__(self, target: str, channels: Channels) -> None:
         self._target = target
-        self._stub: simulator_pb2_grpc.SimulatorServiceAsyncStub = simulator_pb2_grpc.SimulatorServiceStub(
-            channels.get(target)
+        self._call: _RunEpisode = channels.get(target).unary_stream(
+            _RUN_EPISODE, response_deserializer=simulator_pb2.RunEpisodeResponse.FromString
         )
         self.in_flight = 0
 
     async def run_episode(
         self, request: simulator_pb2.RunEpisodeRequest, seconds: float
     ) -> episode_pb2.Episode:
+        # As bytes: a call holds what it sends to its end, and hundreds of messages would lie beside them.
+        sent = request.SerializeToString()
+        del request
         self.in_flight += 1
         try:
-            async for response in self._stub.RunEpisode(request, timeout=seconds):
+            async for response in self._call(sent, timeout=seconds):
                 if response.HasField("episode"):
                     return response.episode
         except grpc.aio.AioRpcError as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 from policysweep.domains.returns.environment import ReturnsEnvironment, agent_tools, customer_tools
 from policysweep.domains.returns.resolution import resolution_options
 from policysweep.errors import InputError
-from policysweep.v1 import agent_pb2, simulator_pb2
+from policysweep.v1 import agent_pb2, scenario_pb2, simulator_pb2
 
 
 def returns_environment(setup: simulator_pb2.RunEpisodeRequest) -> ReturnsEnvironment:
@@ -21,17 +22,29 @@ def opening(setup: simulator_pb2.RunEpisodeRequest) -> str:
 
 
 def first_request(setup: simulator_pb2.RunEpisodeRequest) -> agent_pb2.RespondRequest:
-    """The agent's request without messages: policy, case brief, tools, options, persona, seed."""
+    """The agent's request without messages and without what `shared_part` holds."""
     return agent_pb2.RespondRequest(
         episode_id=setup.episode_id,
-        policy=setup.scenario.policy,
         case_brief=setup.scenario.case_brief,
-        tools=agent_tools(),
         resolution_options=resolution_options(),
         agent_persona=setup.agent_persona,
         bank_id=setup.bank_id,
         seed=setup.seed,
     )
+
+
+def shared_part(setup: simulator_pb2.RunEpisodeRequest) -> bytes:
+    """What all requests to agents have in common, serialised: policy and tools, nine tenths of them.
+
+    Equal policies share one object, whoever sends them.
+    """
+    return _shared_part(setup.scenario.policy.SerializeToString())
+
+
+@functools.lru_cache(maxsize=16)
+def _shared_part(policy: bytes) -> bytes:
+    shared = agent_pb2.RespondRequest(policy=scenario_pb2.Policy.FromString(policy), tools=agent_tools())
+    return shared.SerializeToString()
 
 
 def tools_digest() -> str:

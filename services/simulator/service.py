@@ -83,7 +83,12 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
         loop = TurnLoop(
             request,
             environment.first_request(request),
-            self._agent(request.agent_target, request.limits.agent_call_seconds, context),
+            self._agent(
+                request.agent_target,
+                request.limits.agent_call_seconds,
+                context,
+                environment.shared_part(request),
+            ),
             self._customer(request, context, opening),
             environment.returns_environment(request),
             notify,
@@ -101,8 +106,8 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
             notify,
         )
 
-    def _agent(self, target: str, seconds: float, context: _Context) -> GrpcAgent:
-        return GrpcAgent(self._channels.get(target), target, lambda: budget(context, seconds))
+    def _agent(self, target: str, seconds: float, context: _Context, shared: bytes = b"") -> GrpcAgent:
+        return GrpcAgent(self._channels.get(target), target, lambda: budget(context, seconds), shared)
 
     def _customer(
         self, request: simulator_pb2.RunEpisodeRequest, context: _Context, opening: str
