@@ -1,24 +1,25 @@
-"""`python -m services.policybank`: serve PolicyBankService. Every method of it answers UNIMPLEMENTED."""
+"""`python -m services.policybank`: serve PolicyBankService."""
 
 from __future__ import annotations
 
-from policysweep.config import ServiceConfig, load_config
-from policysweep.rpc.server import Service, run_main, run_service
+from policysweep.config import load_config
+from policysweep.models.openai_api import OpenAIChatModel
+from policysweep.rpc.server import calm_collector, run_main, run_service
 from policysweep.telemetry import configure_logging
-from policysweep.v1 import policybank_pb2, policybank_pb2_grpc
-
-_NAME = policybank_pb2.DESCRIPTOR.services_by_name["PolicyBankService"].full_name
+from services.policybank.assembly import servicer
+from services.policybank.config import PolicyBankConfig
+from services.policybank.service import policybank_service
 
 
 async def _main() -> None:
-    config = load_config(ServiceConfig, "policybank")
+    config = load_config(PolicyBankConfig, "policybank")
     configure_logging(config.log_level)
-    # The generated base class answers every method with UNIMPLEMENTED.
-    servicer = policybank_pb2_grpc.PolicyBankServiceServicer()  # type: ignore[abstract]  # see above
-    service = Service(
-        _NAME, lambda server: policybank_pb2_grpc.add_PolicyBankServiceServicer_to_server(servicer, server)
-    )
-    await run_service(config, "policybank", [service])
+    async with (
+        OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key()) as model,
+        servicer(config, model) as banks,
+    ):
+        calm_collector()  # again: opening a store imports it
+        await run_service(config, "policybank", [policybank_service(banks)])
 
 
 if __name__ == "__main__":

@@ -181,18 +181,18 @@ def first_revision(
 
 
 def lesson_revision(state: State, draft: pb.Revision, now: datetime) -> pb.Revision:
-    """The revision that a lesson leads to: ADD or REVISE when `draft` has an entry in `after`, else OMIT.
+    """The revision that a lesson leads to.
 
-    `draft` also holds the rationale, the provenance, the request and what the curator cost.
+    ADD or REVISE when `draft` has an entry in `after` that the bank does not hold as it is, else OMIT. The
+    draft also holds the rationale, the provenance, the request and what the curator cost.
     """
     revision = _stamped(draft, state.number + 1, now)
-    if not draft.HasField("after"):
-        revision.kind = pb.REVISION_KIND_OMIT
-        return revision
     entry = revision.after
     before = state.entries.get(entry.capability_id)
-    if before is not None and same_content(before, entry):
-        raise ValueError(f"entry {entry.capability_id!r} would not change")
+    if not draft.HasField("after") or (before is not None and same_content(before, entry)):
+        revision.kind = pb.REVISION_KIND_OMIT
+        revision.ClearField("after")
+        return revision
     del entry.provenance[:]
     entry.provenance.extend([*(before.provenance if before is not None else ()), revision.provenance])
     entry.revision = revision.number

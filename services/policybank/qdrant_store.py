@@ -3,9 +3,9 @@
     <prefix>_revisions   no vectors; a point is a record of a history, or a snapshot
     <prefix>_vectors     a point is the vector of one text in one bank
 
-Point ids are derived (UUIDv5) from what the point is, with the length of each part, so any string is a bank,
-snapshot or text, and no two things share an id. Records are read by id and never searched for. They are
-inserted where none is (`insert_only`) and read back, which tells the writer that lost a race.
+Point ids are derived from what the point is (see identity.py), so any string is a bank, a snapshot or a
+text. Records are read by id and never searched for. They are inserted where none is (`insert_only`) and read
+back, which tells the writer that lost a race.
 
 The client is called in threads: the embedded Qdrant is synchronous and must not be entered twice, so it gets
 one thread; a server gets several.
@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
-from uuid import UUID, uuid5
 
 import grpc
 import numpy as np
@@ -31,12 +30,12 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
+from services.policybank.identity import derived_id
 from services.policybank.store import Hit, Vector, rank
 
 OLDEST_SERVER = (1, 17)
 """The first server version that honours `insert_only`; an older one ignores it and overwrites."""
 
-_NAMESPACE = UUID("6d0f3b0e-6f0e-5b0a-9a63-2f6a4d0c7a11")
 _SERVER_THREADS = 16
 _TIMEOUT_SECONDS = 30
 _READ_AHEAD = 4
@@ -46,11 +45,6 @@ _MAJORITY = models.ReadConsistencyType.MAJORITY
 
 Args = ParamSpec("Args")
 Result = TypeVar("Result")
-
-
-def point_id(*parts: str) -> str:
-    """The id of what the parts name. The lengths keep ("ab", "c") and ("a", "bc") apart."""
-    return str(uuid5(_NAMESPACE, "".join(f"{len(part)}:{part}" for part in parts)))
 
 
 @contextmanager
@@ -170,7 +164,7 @@ class QdrantStore:
             ahead = min(4 * ahead, _READ_MOST)
 
     def _records(self, bank_id: str, numbers: Sequence[int]) -> dict[int, list[pb.Revision]]:
-        ids = [point_id("record", bank_id, str(number)) for number in numbers]
+        ids = [derived_id("record", bank_id, str(number)) for number in numbers]
         points = self._client.retrieve(self._revisions, ids, with_payload=True, consistency=_MAJORITY)
         return {point.payload["number"]: _decoded(point.payload) for point in points if point.payload}
 
@@ -188,7 +182,7 @@ class QdrantStore:
             "what": [pb.RevisionKind.Name(revision.kind) for revision in revisions],
             "revisions": content,
         }
-        held = self._insert(point_id("record", bank_id, str(number)), payload)
+        held = self._insert(derived_id("record", bank_id, str(number)), payload)
         return bool(held["revisions"] == content)
 
     def _insert(self, identifier: str, payload: dict[str, Any]) -> dict[str, Any]:
@@ -212,7 +206,7 @@ class QdrantStore:
             "name": snapshot.name,
             "number": snapshot.revision,
         }
-        identifier = point_id("snapshot", bank_id, snapshot.name)
+        identifier = derived_id("snapshot", bank_id, snapshot.name)
         held = await self._run("write a snapshot", self._insert, identifier, payload)
         return _snapshot(held)
 

@@ -22,7 +22,8 @@ from qdrant_client import QdrantClient
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
-from services.policybank.qdrant_store import EmbeddedStore, QdrantStore, open_embedded, open_server, point_id
+from services.policybank.identity import derived_id
+from services.policybank.qdrant_store import EmbeddedStore, QdrantStore, open_embedded, open_server
 from services.policybank.store import BankStore, MemoryStore, Vector
 
 ROOT = Path(__file__).parents[2]
@@ -148,7 +149,7 @@ class TestSnapshots:
 
 class TestVectors:
     async def test_the_nearest_come_first(self, store: BankStore) -> None:
-        ids = [point_id("v", str(at)) for at in range(4)]
+        ids = [derived_id("v", str(at)) for at in range(4)]
         vectors = [unit(1, 0), unit(1, 1), unit(0, 1), unit(-1, 0)]
         await store.save_vectors("b", dict(zip(ids, vectors, strict=True)))
         hits = await store.nearest("b", unit(1, 0.1), ids, 3)
@@ -156,21 +157,21 @@ class TestVectors:
         assert [hit[1] for hit in hits] == pytest.approx([0.995, 0.774, 0.0995], abs=1e-3)
 
     async def test_only_what_was_asked_for_is_searched(self, store: BankStore) -> None:
-        ids = [point_id("v", str(at)) for at in range(3)]
+        ids = [derived_id("v", str(at)) for at in range(3)]
         await store.save_vectors("b", {each: unit(1, at) for at, each in enumerate(ids)})
         assert [hit[0] for hit in await store.nearest("b", unit(1), ids[1:], 5)] == ids[1:]
         assert await store.nearest("b", unit(1), [], 5) == []
 
     async def test_what_is_missing_is_told(self, store: BankStore) -> None:
-        there, absent = point_id("there"), point_id("absent")
+        there, absent = derived_id("there"), derived_id("absent")
         await store.save_vectors("b", {there: unit(1)})
         assert await store.missing_vectors("b", [there, absent]) == {absent}
         assert [hit[0] for hit in await store.nearest("b", unit(1), [there, absent], 5)] == [there]
 
     async def test_saving_twice_changes_nothing(self, store: BankStore) -> None:
         for _ in range(2):
-            await store.save_vectors("b", {point_id("v"): unit(1)})
-        assert len(await store.nearest("b", unit(1), [point_id("v")], 5)) == 1
+            await store.save_vectors("b", {derived_id("v"): unit(1)})
+        assert len(await store.nearest("b", unit(1), [derived_id("v")], 5)) == 1
 
 
 class TestEmbedded:
@@ -178,12 +179,12 @@ class TestEmbedded:
         first = await embedded(tmp_path)
         await first.append("b", revisions(1, 3))
         await first.name("b", pb.Snapshot(name="s", revision=2))
-        await first.save_vectors("b", {point_id("v"): unit(1, 2)})
+        await first.save_vectors("b", {derived_id("v"): unit(1, 2)})
         await first.close()
         second = await embedded(tmp_path)
         assert await second.history("b") == revisions(1, 3)
         assert await second.snapshots("b") == [pb.Snapshot(name="s", revision=2)]
-        assert await second.missing_vectors("b", [point_id("v")]) == set()
+        assert await second.missing_vectors("b", [derived_id("v")]) == set()
         await second.close()
 
     async def test_eight_threads_with_twenty_writes_each_lose_nothing(self, tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ class TestEmbedded:
 
         def writer(thread: int) -> None:
             for number in range(1, 21):
-                vectors = {point_id(f"{thread}", f"{number}"): unit(thread + 1, number)}
+                vectors = {derived_id(f"{thread}", f"{number}"): unit(thread + 1, number)}
                 for work in (
                     store.append(f"b{thread}", revisions(number, number, f"{thread} ")),
                     store.save_vectors(f"b{thread}", vectors),
@@ -204,7 +205,7 @@ class TestEmbedded:
         reopened = await embedded(tmp_path)
         for thread in range(8):
             assert await reopened.history(f"b{thread}") == revisions(1, 20, f"{thread} ")
-            ids = [point_id(f"{thread}", f"{number}") for number in range(1, 21)]
+            ids = [derived_id(f"{thread}", f"{number}") for number in range(1, 21)]
             assert await reopened.missing_vectors(f"b{thread}", ids) == set()
             best = await reopened.nearest(f"b{thread}", unit(thread + 1, 7), ids, 1)
             assert best[0][0] == ids[6]

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from policysweep.models.rehearsal.chat import chat
+from policysweep.models.rehearsal.curator import CURATOR
 from policysweep.models.rehearsal.customer.script import WITHDRAW, customer
 from policysweep.models.rehearsal.draft import Draft, ToolUse
 from policysweep.models.rehearsal.judge import JUDGE
@@ -34,7 +35,7 @@ StructuredRole = Callable[[ParsedRequest, Json], Any]
 ROLES: Mapping[str, Role] = {DECLARE: returns_agent, WITHDRAW: customer}
 """Roles by the tool that gives them away; the first that is offered counts."""
 
-STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE, "order_facts": order_facts}
+STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE, **CURATOR, "order_facts": order_facts}
 """Structured answers by the name of the JSON schema; the generic filler answers all others."""
 
 

@@ -76,9 +76,10 @@ def test_provenance_grows_with_an_entry() -> None:
     assert [each.episode_id for each in held.latest.entries["a"].provenance] == ["e-1", "e-2"]
 
 
-def test_a_revision_that_changes_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="'a' would not change"):
-        learnt(bank("a"), entry("a"))
+def test_an_entry_that_the_bank_holds_as_it_is_changes_nothing() -> None:
+    held = learnt(bank("a"), entry("a"), "1")
+    assert kinds(held) == ["CREATE", "OMIT"]
+    assert not held.revisions[-1].HasField("after")
 
 
 def test_a_rollback_appends_and_can_itself_be_taken_back() -> None:
