@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import click
 import structlog
@@ -11,7 +12,7 @@ import uvloop
 from policysweep import telemetry
 from policysweep.errors import InputError
 from policysweep.models.rehearsal import FaultKind, RehearsalConfig, RehearsalServer
-from policysweep.rpc.server import announce, stop_event
+from policysweep.process import announce, calm_collector, stop_event
 
 _log = structlog.get_logger(__name__)
 
@@ -42,6 +43,11 @@ _log = structlog.get_logger(__name__)
     help=f"Inject faults; may be given several times. Kinds: {', '.join(FaultKind)}.",
 )
 @click.option("--fault-seed", default=0, show_default=True, help="Decides which requests the faults hit.")
+@click.option(
+    "--tau2-gold",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of gold actions that the agent follows on tau2-bench domains; see docs/tau2.md.",
+)
 @click.option("--stop-on-stdin-eof", is_flag=True, help="Stop when standard input ends.")
 def rehearsal(
     listen: str,
@@ -52,6 +58,7 @@ def rehearsal(
     max_model_len: int,
     faults: tuple[str, ...],
     fault_seed: int,
+    tau2_gold: Path | None,
     stop_on_stdin_eof: bool,
 ) -> None:
     """Serve the rehearsal model: an OpenAI-compatible server without weights.
@@ -68,8 +75,10 @@ def rehearsal(
         max_model_len=max_model_len,
         faults=fault_rates(faults),
         fault_seed=fault_seed,
+        tau2_gold=tau2_gold,
     )
     telemetry.configure_logging()
+    calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, stop_on_stdin_eof))
 

@@ -108,6 +108,15 @@ def parent_gold_hash(task_id: str, domain: str) -> str:
     raise InputError(f"{domain} task {task_id!r} is no parent")
 
 
+def overreach(task: tau2_pb2.Tau2Task) -> list[tau2_pb2.Tau2Action]:
+    """What somebody does to a control who applies its gap's clarification where it does not hold."""
+    notes = _read(DATA / "gap_actions.json")[task.domain].get(task.task_id, {})
+    return [
+        _action({"action_id": f"{task.task_id}_overreach_{number}", **raw}, {})
+        for number, raw in enumerate(notes.get("overreach", ()))
+    ]
+
+
 @functools.cache
 def _read(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = orjson.loads(path.read_bytes())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from policysweep.datasets.tau2 import added_source, load_tau2, parent_gold_hash
+from policysweep.datasets.tau2 import added_source, load_tau2, overreach, parent_gold_hash
 from policysweep.domains.tau2 import INITIAL_HASHES, Domain, load_domain
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import tau2_pb2
@@ -45,6 +45,10 @@ def added_problems(domain: Domain, data: Data, task: tau2_pb2.Tau2Task, source: 
     if recorded["initial_db_hash"] != INITIAL_HASHES[domain.name]:
         yield f"was verified on another database, {recorded['initial_db_hash'][:16]}..."
     yield from _gold_problems(domain, task, recorded["gold_db_hash"])
+    if task.kind == tau2_pb2.TAU2_TASK_KIND_CONTROL:
+        reached, errors = replay(domain, overreach(task))
+        if errors or reached == recorded["gold_db_hash"]:
+            yield f"its overreach changes nothing: {errors}"
     if "literal_policy_db_hash" in recorded:
         reached, _ = replay(domain, [action for action in _actions(task) if not action.support])
         if reached != recorded["literal_policy_db_hash"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from policysweep.errors import InputError
 from policysweep.models.rehearsal.faults import check_rates
@@ -33,6 +34,8 @@ class RehearsalConfig:
     """Decides which requests the faults hit."""
     retry_after: float = 1.0
     """Seconds in the Retry-After header of injected 429 and 503."""
+    tau2_gold: Path | None = None
+    """A file of gold actions that the agent follows on tau2-bench domains; for tests and rehearsals only."""
 
     def __post_init__(self) -> None:
         for name in ("first_token", "per_token", "max_concurrency", "prefix_cache_tokens", "retry_after"):

@@ -14,6 +14,7 @@ from policysweep.models.rehearsal.latency import LatencyModel, Slots
 from policysweep.models.rehearsal.metrics import Metrics
 from policysweep.models.rehearsal.request import ApiError, Json, ParsedRequest, read_messages, read_tools
 from policysweep.models.rehearsal.roles import respond
+from policysweep.models.rehearsal.tau2.gold import GoldBook, read_gold
 from policysweep.models.rehearsal.wire import Completion, limited
 
 
@@ -36,6 +37,7 @@ class Engine:
         self.max_model_len = config.max_model_len
         self.faults = FaultPlan(config.faults, config.fault_seed)
         self._fault_seed = config.fault_seed
+        self._gold = read_gold(config.tau2_gold) if config.tau2_gold is not None else GoldBook()
         self.models = {name: ServedModel(name, config, self.metrics) for name in DISPOSITIONS}
 
     def set_faults(self, rates: dict[str, float]) -> None:
@@ -58,7 +60,7 @@ class Engine:
         self._check_length(tokens.total(pieces), request.max_tokens)
         prompt = served.cache.measure(pieces)
         served.metrics.prompted(prompt.prompt, prompt.cached)
-        draft = respond(request)
+        draft = respond(request, self._gold)
         if fault is not None and fault in MODEL_FAULTS:
             draft = MODEL_FAULTS[fault](draft, request)
         draft = limited(draft, request.max_tokens)

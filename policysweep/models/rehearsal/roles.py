@@ -2,7 +2,9 @@
 
     tools with declare_resolution            the returns agent
     tools with withdraw_from_conversation    the customer
+    tools with transfer_to_human_agents      the agent on a tau2-bench domain
     response_format json_schema              a structured answer, by schema name where one is registered
+    ###STOP### in the system message         the user of a tau2-bench task
     anything else                            a short chat reply
 
 A later role is one module with one function and one line in ROLES, or in STRUCTURED for structured answers.
@@ -25,6 +27,10 @@ from policysweep.models.rehearsal.order_facts import order_facts
 from policysweep.models.rehearsal.request import Json, ParsedRequest
 from policysweep.models.rehearsal.returns.agent import DECLARE, returns_agent
 from policysweep.models.rehearsal.structured import fill
+from policysweep.models.rehearsal.tau2.agent import HANDOVER, tau2_agent
+from policysweep.models.rehearsal.tau2.assertions import tau2_assertions
+from policysweep.models.rehearsal.tau2.gold import GoldBook
+from policysweep.models.rehearsal.tau2.user import STOP, tau2_user
 
 Role = Callable[[ParsedRequest], Draft]
 """From a request to the content of its answer; pure."""
@@ -35,18 +41,33 @@ StructuredRole = Callable[[ParsedRequest, Json], Any]
 ROLES: Mapping[str, Role] = {DECLARE: returns_agent, WITHDRAW: customer}
 """Roles by the tool that gives them away; the first that is offered counts."""
 
-STRUCTURED: Mapping[str, StructuredRole] = {**JUDGE, **CURATOR, "order_facts": order_facts}
+STRUCTURED: Mapping[str, StructuredRole] = {
+    **JUDGE,
+    **CURATOR,
+    "order_facts": order_facts,
+    "tau2_assertions": tau2_assertions,
+}
 """Structured answers by the name of the JSON schema; the generic filler answers all others."""
 
 
-def respond(request: ParsedRequest) -> Draft:
-    """Answer a request in the role that it calls for, within its tool_choice."""
+_NO_GOLD = GoldBook()
+
+
+def respond(request: ParsedRequest, gold: GoldBook = _NO_GOLD) -> Draft:
+    """Answer a request in the role that it calls for, within its tool_choice.
+
+    `gold` is what the agent on a tau2-bench domain has on its tasks.
+    """
     if request.tool_choice != "none":
         for tool, role in ROLES.items():
             if tool in request.functions:
                 return _within_choice(role(request), request)
+        if HANDOVER in request.functions:
+            return _within_choice(tau2_agent(request, gold), request)
     if request.schema is not None:
         return structured(request, request.schema)
+    if STOP in request.system_text():
+        return _within_choice(tau2_user(request), request)
     return _within_choice(chat(request), request)
 
 

@@ -1,0 +1,38 @@
+"""The judge's script for assertions in plain words: holds what the transcript has the words and numbers for."""
+
+from __future__ import annotations
+
+import re
+
+from policysweep.models.rehearsal.request import Json, ParsedRequest
+
+_ASSERTION = re.compile(r"^(\d+)\.\n\| (.*)$", re.MULTILINE)
+_TURN = re.compile(r"^\[(\d+)\] (?:CUSTOMER|AGENT|TOOL)", re.MULTILINE)
+_TERM = re.compile(r"[A-Za-z]*\d[\w.]*\w|\d|[a-z]{5,}")
+_NEGATION = re.compile(r"\b(?:not|no|nothing|never|only)\b", re.IGNORECASE)
+_ENOUGH = 0.5
+
+
+def tau2_assertions(request: ParsedRequest, schema: Json) -> Json:
+    """A decision on each assertion that the prompt lists."""
+    conversation, _, asked = request.last_text().partition("\n\n# The assertions\n\n")
+    spoken = set(_TERM.findall(conversation.lower().replace(",", "")))
+    turns = _TURN.findall(conversation) or ["0"]
+    return {
+        "assertions": [
+            _decision(int(number), text, spoken, turns[-1]) for number, text in _ASSERTION.findall(asked)
+        ]
+    }
+
+
+def _decision(number: int, text: str, spoken: set[str], last: str) -> Json:
+    """Terms of the assertion that occur in the conversation, against all of them."""
+    terms = _TERM.findall(text.lower().replace(",", ""))
+    share = sum(term in spoken for term in terms) / max(1, len(terms))
+    met = share >= _ENOUGH or _NEGATION.search(text) is not None
+    said = "has" if met else "lacks"
+    return {
+        "assertion": number,
+        "justification": f"Up to [{last}] the conversation {said} what this speaks of.",
+        "met": met,
+    }
