@@ -46,7 +46,6 @@ class _Health:
 
     last_success: float = float("-inf")
     failing_since: float | None = None
-    failures_in_row: int = 0
     given_up: bool = False
 
 
@@ -112,7 +111,6 @@ class Backlog:
         health = self._of(attempt)
         health.last_success = self._clock()
         health.failing_since = None
-        health.failures_in_row = 0
 
     def succeeded(self, attempt: Attempt) -> None:
         """The attempt led to a record."""
@@ -123,7 +121,6 @@ class Backlog:
         """The attempt failed; whether the unit will be tried again. Otherwise it is settled as failed."""
         health = self._of(attempt)
         now = self._clock()
-        health.failures_in_row += 1
         if health.failing_since is None:
             health.failing_since = now
         outage = isinstance(error, _OUTAGE_ERRORS) and health.last_success < attempt.started
