@@ -64,7 +64,8 @@ class Recall:
             for entry in by_text[by_id[identifier]]
         ]
         ranked.sort(key=lambda each: (-each[0], each[1].capability_id))
-        return [_item(entry, similarity) for similarity, entry in ranked[:limit]]
+        # Stores compute with single precision, each in its own order: what is told is what they agree on.
+        return [_item(entry, round(similarity, 4)) for similarity, entry in ranked[:limit]]
 
     async def _fill(self, bank_id: str, texts: Mapping[str, str], seconds_left: Callable[[], float]) -> None:
         missing: Sequence[str] = sorted(await self._store.missing_vectors(bank_id, list(texts)))
