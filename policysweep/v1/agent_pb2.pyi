@@ -228,6 +228,7 @@ class AgentInfo(_message.Message):
     MEMORY_MODE_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    POLICY_WITHHELD_FIELD_NUMBER: _builtins.int
     variant: _builtins.str
     """Name of the implementation, for example "baseline"."""
     model: _builtins.str
@@ -235,11 +236,15 @@ class AgentInfo(_message.Message):
     prompt_digest: _builtins.str
     """SHA-256 over the prompt templates, hex."""
     memory_mode: _builtins.str
-    """How a policy bank is used: "none", "static" or "retrieve"."""
+    """How a policy bank is used: "none"; "static_start" or "static_turn", recalled at the start or after every
+    customer turn; "retrieve", read by the model with a tool; "full", all entries in the prompt.
+    """
     rehearsal: _builtins.bool
     """Whether the model is the rehearsal model."""
     version: _builtins.str
     """Version of the implementation."""
+    policy_withheld: _builtins.bool
+    """Whether the written policy is left out of the prompt, so that the agent knows what the bank holds alone."""
     @_builtins.property
     def sampling(self) -> Global___Sampling:
         """Sampling parameters."""
@@ -254,10 +259,11 @@ class AgentInfo(_message.Message):
         memory_mode: _builtins.str = ...,
         rehearsal: _builtins.bool = ...,
         version: _builtins.str = ...,
+        policy_withheld: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "variant", b"variant", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "policy_withheld", b"policy_withheld", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "variant", b"variant", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -180,7 +180,7 @@ class TestInfo:
         assert info.model
         assert info.version
         assert re.fullmatch(r"[0-9a-f]{64}", info.prompt_digest)
-        assert info.memory_mode in {"none", "static", "retrieve"}
+        assert info.memory_mode in {"none", "static_start", "static_turn", "retrieve", "full"}
         assert "://" not in str(info), "an address does not belong into a manifest"
 
     def test_stable(self, target: Target) -> None:
