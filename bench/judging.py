@@ -25,8 +25,8 @@ from rich.table import Table
 from bench.judge_prompts import PromptFigures
 from bench.processes import cpu_seconds
 from policysweep.launch import Launcher
+from policysweep.process import calm_collector
 from policysweep.rpc.client import Channels
-from policysweep.rpc.server import calm_collector
 from policysweep.sweep.driver import Driver, load_inputs, runner_settings
 from policysweep.sweep.judge_client import JudgeClient
 from policysweep.sweep.judging import JudgeStage

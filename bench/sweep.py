@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.processes import cpu_seconds, memory_mb
 from policysweep.launch import Launcher
-from policysweep.rpc.server import calm_collector
+from policysweep.process import calm_collector
 from policysweep.sweep.backlog import Attempt, Backlog
 from policysweep.sweep.driver import Driver, load_inputs
 from policysweep.sweep.ledger import RunLedger

@@ -1,6 +1,6 @@
 """Local services as child processes: started, watched, restarted on the same address, ended with us.
 
-A child tells its address by one JSON line on stdout (`rpc.server.announce`) and ends when its stdin does,
+A child tells its address by one JSON line on stdout (`process.announce`) and ends when its stdin does,
 so that no child outlives a driver that was killed. Children run in sessions of their own: Ctrl-C at a
 terminal reaches the driver alone, which then ends them in order.
 """

@@ -18,8 +18,8 @@ from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.report import print_report
 from policysweep.errors import InputError, PolicysweepError
 from policysweep.launch import Launcher
+from policysweep.process import calm_collector
 from policysweep.rpc.client import Channels
-from policysweep.rpc.server import calm_collector
 from policysweep.sweep import services
 from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.display import Display

@@ -14,7 +14,7 @@ from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.judge import judge_run
 from policysweep.commands.report import print_report
 from policysweep.launch import Launcher
-from policysweep.rpc.server import calm_collector
+from policysweep.process import calm_collector
 from policysweep.sweep.display import Display
 from policysweep.sweep.driver import Driver, Outcome, load_inputs, logs_folder, runner_settings
 from policysweep.sweep.ledger import RunLedger

@@ -11,8 +11,8 @@ import uvloop
 
 from policysweep import telemetry
 from policysweep.launch import Launcher
+from policysweep.process import stop_event
 from policysweep.rpc.client import Channels
-from policysweep.rpc.server import stop_event
 from policysweep.sweep import services
 from policysweep.sweep.spec import SweepSpec, load_spec
 

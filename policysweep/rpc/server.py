@@ -10,9 +10,6 @@ flight finish within the grace, and returns.
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-import orjson
 import structlog
 import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -29,6 +25,7 @@ from grpc_reflection.v1alpha import reflection
 from policysweep import telemetry
 from policysweep.config import ServiceConfig
 from policysweep.errors import InputError
+from policysweep.process import announce, calm_collector, stop_event
 from policysweep.rpc.client import MAX_MESSAGE_BYTES
 from policysweep.rpc.interceptors import Gate
 
@@ -105,41 +102,6 @@ async def run_service(config: ServiceConfig, name: str, services: Sequence[Servi
         announce(name, address)
         await stop.wait()
         _log.info("draining", service=name, seconds=config.drain_seconds)
-
-
-def calm_collector() -> None:
-    """Keep the cyclic collector from walking what was imported, and from running after every few calls.
-
-    Reference counting frees nearly all that a call allocates; the collector is left with rare cycles.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-
-
-def announce(service: str, address: str) -> None:
-    """Tell the parent process where this service listens: one JSON line on stdout."""
-    sys.stdout.buffer.write(
-        orjson.dumps({"event": "listening", "service": service, "address": address}) + b"\n"
-    )
-    sys.stdout.buffer.flush()
-
-
-def stop_event(stdin_eof: bool = False) -> asyncio.Event:
-    """An event of the running loop that SIGTERM, SIGINT and, if asked for, the end of stdin set."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    if stdin_eof:
-        loop.add_reader(sys.stdin.fileno(), _on_stdin, stop)
-    return stop
-
-
-def _on_stdin(stop: asyncio.Event) -> None:
-    if not os.read(sys.stdin.fileno(), 4096):
-        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-        stop.set()
 
 
 def run_main(main: Coroutine[Any, Any, None]) -> None:
