@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from policysweep.config import load_config
 from policysweep.models.openai_api import OpenAIChatModel
-from policysweep.rpc.server import calm_collector, run_main, run_service
+from policysweep.process import calm_collector
+from policysweep.rpc.server import run_main, run_service
 from policysweep.telemetry import configure_logging
 from services.policybank.assembly import servicer
 from services.policybank.config import PolicyBankConfig
