@@ -1,4 +1,4 @@
-"""The agent's script on a tau2-bench domain: one step from the conversation so far to the next message or call.
+"""The agent's script on a tau2-bench domain: one step from the conversation so far to the next message.
 
 With the gold actions of the task at hand (gold.py):
 

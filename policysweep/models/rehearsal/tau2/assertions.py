@@ -1,4 +1,4 @@
-"""The judge's script for assertions in plain words: holds what the transcript has the words and numbers for."""
+"""The judge's script for assertions in plain words: looks for their words and figures in the transcript."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ def tau2_assertions(request: ParsedRequest, schema: Json) -> Json:
 
 
 def _decision(number: int, text: str, spoken: set[str], last: str) -> Json:
-    """Terms of the assertion that occur in the conversation, against all of them."""
+    """A denial holds. Otherwise every figure and id has to occur, and half of the other words."""
     terms = _TERM.findall(text.lower().replace(",", ""))
-    share = sum(term in spoken for term in terms) / max(1, len(terms))
-    met = share >= _ENOUGH or _NEGATION.search(text) is not None
+    figures = {term for term in terms if any(letter.isdecimal() for letter in term)}
+    words = [term for term in terms if term not in figures]
+    enough = sum(word in spoken for word in words) >= _ENOUGH * len(words)
+    met = _NEGATION.search(text) is not None or (figures <= spoken and enough)
     said = "has" if met else "lacks"
     return {
         "assertion": number,

@@ -1,7 +1,7 @@
 """How the lesson of a policy gap is recognised in a text: by the phrase that carries it.
 
-Each pattern finds the gap's clarification, its lesson and what developers explain about its tasks, and neither
-the policies nor any user's scenario. A test checks that against all of them.
+Each pattern finds the gap's clarification, its lesson and what developers explain about its tasks, and finds
+nothing in the policies and in any user's scenario. A test checks that against all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LESSONS: Mapping[str, re.Pattern[str]] = {
         ),
         "A-2": r"serv(?:e|ing) (?:the same|one) metropolitan area|both serve New York",
         "A-3": r"any reasonable (?:stated )?reason|is a (?:reasonable|sufficient) reason",
-        "R-1": r"exchanged? for (?:the|an) identical|exchanged for identical",
+        "R-1": r"exchanged? for (?:the |an )?identical (?:available )?items?",
     }.items()
 }
 
