@@ -3,7 +3,7 @@ PYTHON ?= python3
 STORE ?= runs
 bin := .venv/bin
 stamp := .venv/.installed
-code := policysweep services examples tests bench
+code := policysweep services examples tests bench scripts
 
 .PHONY: setup sweep test check lint types proto proto-check proto-baseline lock bench clean
 
