@@ -1,27 +1,40 @@
-"""`python -m services.agent`: serve AgentService with the baseline variant."""
+"""`python -m services.agent`: serve AgentService, with the baseline or with a memory."""
 
 from __future__ import annotations
 
 from policysweep.config import load_config
 from policysweep.models.openai_api import OpenAIChatModel
+from policysweep.rpc.client import Channels
 from policysweep.rpc.server import run_main, run_service
 from policysweep.telemetry import configure_logging
 from policysweep.v1 import agent_pb2
+from services.agent.agent import Agent
+from services.agent.bank_client import GrpcBank
 from services.agent.config import AgentConfig
+from services.agent.served import ServedModel
 from services.agent.service import agent_service
 from services.agent.variants.baseline import BaselineAgent
+from services.agent.variants.policybank import PolicyBankAgent
 
 
 async def _main() -> None:
     config = load_config(AgentConfig, "agent")
+    config.check()
     configure_logging(config.log_level)
+    model = OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key())
+    async with model, Channels() as channels:
+        agent = _agent(config, model, channels)
+        await run_service(config, "agent", [agent_service(agent, config.model_timeout_seconds)])
+
+
+def _agent(config: AgentConfig, model: ServedModel, channels: Channels) -> Agent:
     sampling = agent_pb2.Sampling(
         temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
     )
-    model = OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key())
-    async with model:
-        agent = BaselineAgent(model, sampling)
-        await run_service(config, "agent", [agent_service(agent, config.model_timeout_seconds)])
+    if config.memory == "none":
+        return BaselineAgent(model, sampling)
+    bank = GrpcBank(channels.get(config.bank_target), config.bank_target)
+    return PolicyBankAgent(model, sampling, bank, config)
 
 
 if __name__ == "__main__":

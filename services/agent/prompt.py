@@ -40,6 +40,9 @@ def _persona_name(persona: ep.AgentPersona.ValueType) -> str:
 
 
 RULES = _read("rules")
+"""For a case that ends with an outcome that the agent declares."""
+RULES_TASK = _read("rules_task")
+"""For a task without outcomes to declare, which the customer ends."""
 PERSONAS: Mapping[int, str] = {
     persona: f"{_persona_name(persona)}: {_read(f'persona_{_persona_name(persona).lower()}')}"
     for persona in ep.AgentPersona.values()
@@ -50,7 +53,7 @@ PERSONAS: Mapping[int, str] = {
 def _digest() -> str:
     """The tool counts too: its texts tell the model how to end a case."""
     tool = resolution_tool(resolution_options()).SerializeToString(deterministic=True)
-    parts = [RULES, *(PERSONAS[persona] for persona in sorted(PERSONAS))]
+    parts = [RULES, RULES_TASK, *(PERSONAS[persona] for persona in sorted(PERSONAS))]
     return hashlib.sha256(b"\0".join([*(part.encode() for part in parts), tool])).hexdigest()
 
 
@@ -63,9 +66,14 @@ def chat_messages(request: agent_pb2.RespondRequest) -> list[Json]:
 
     Raises InputError, which names the field, for a request that is no conversation under a policy.
     """
+    return [{"role": "system", "content": system_text(request)}, *conversation(request)]
+
+
+def conversation(request: agent_pb2.RespondRequest) -> list[Json]:
+    """The turns, one chat message each, in order. Raises InputError as `chat_messages` does."""
     if not request.messages:
         raise InputError("messages must not be empty: the customer's opening message comes first")
-    messages: list[Json] = [{"role": "system", "content": system_text(request)}]
+    messages: list[Json] = []
     for index, message in enumerate(request.messages):
         turn = _TURNS.get(message.role)
         if turn is None:
@@ -74,9 +82,16 @@ def chat_messages(request: agent_pb2.RespondRequest) -> list[Json]:
     return messages
 
 
-def system_text(request: agent_pb2.RespondRequest) -> str:
-    """The system message: what most requests share comes first."""
-    sections = [RULES, *_policy_sections(request.policy)]
+def system_text(request: agent_pb2.RespondRequest, *, guide: str = "", with_policy: bool = True) -> str:
+    """The system message: what most requests share comes first.
+
+    `guide` is a section of a variant's own, behind the rules.
+    """
+    sections = [RULES if request.resolution_options else RULES_TASK]
+    if guide:
+        sections.append(guide)
+    if with_policy:
+        sections += _policy_sections(request.policy)
     if request.agent_persona != ep.AGENT_PERSONA_UNSPECIFIED:
         persona = PERSONAS.get(request.agent_persona)
         if persona is None:
@@ -123,22 +138,25 @@ _TURNS: Mapping[int, _Turn] = {
 }
 
 
-def offered_tools(request: agent_pb2.RespondRequest) -> Sequence[Json]:
-    """The request's tools and, when there are outcomes to declare, the tool that declares one.
+def offered_tools(request: agent_pb2.RespondRequest, own: Sequence[ep.ToolDefinition] = ()) -> Sequence[Json]:
+    """The variant's `own` tools, the request's, and the one that declares an outcome when there are any.
 
     Raises InputError, which names the tool, for a definition that no model server would take.
     """
-    offer = agent_pb2.RespondRequest(tools=request.tools, resolution_options=request.resolution_options)
-    return _offered(offer.SerializeToString(deterministic=True))
+    offer = agent_pb2.RespondRequest(
+        tools=[*own, *request.tools], resolution_options=request.resolution_options
+    )
+    return _offered(offer.SerializeToString(deterministic=True), len(own))
 
 
 @lru_cache(maxsize=64)
-def _offered(serialised: bytes) -> Sequence[Json]:
-    """Checked and converted once for each set of tools: a sweep has one."""
+def _offered(serialised: bytes, own: int) -> Sequence[Json]:
+    """Checked and converted once for each set of tools: a sweep has one. The first `own` are ours."""
     offer = agent_pb2.RespondRequest.FromString(serialised)
     names = [tool.name for tool in offer.tools]
-    for index, tool in enumerate(offer.tools):
-        if not tool.name or tool.name == RESOLUTION_TOOL or tool.name in names[:index]:
+    for at, tool in enumerate(offer.tools):
+        index = at - own
+        if not tool.name or tool.name == RESOLUTION_TOOL or tool.name in names[:at]:
             raise InputError(f"tools[{index}].name {tool.name!r} is empty, reserved or used twice")
         _check_schema(f"tools[{index}].parameters_json of {tool.name}", tool.parameters_json)
     tools = list(offer.tools)

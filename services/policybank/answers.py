@@ -12,10 +12,11 @@ from typing import Any
 
 import orjson
 
+from policysweep.bank_text import SPEC_FIELDS
 from policysweep.models.chat import ChatReply, Json, ResponseSchema
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
-from services.policybank.entries import SPEC_FIELDS, same_content
+from services.policybank.entries import same_content
 
 MOST_CAPABILITIES = 8
 """Capabilities of one tool."""

@@ -1,7 +1,7 @@
-"""What an entry says, as text: for a prompt, for a diff, for a vector; pure.
+"""Entries compared: with each other, and as the text that a query is compared with; pure.
 
 An entry is either a policy entry (header and spec) or a memory of one of the other methods (`text`, found by
-the `query` of the task that it comes from). All that depends on which of the two it is stands here.
+the `query` of the task that it comes from).
 """
 
 from __future__ import annotations
@@ -9,25 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 
+from policysweep.bank_text import entry_text
 from policysweep.v1 import policybank_pb2 as pb
-
-SPEC_FIELDS = ("trigger", "preconditions", "eligibility", "action", "key_insight")
-"""The fields of a spec in the order of reading."""
-
-_LABELS = {field: field.replace("_", " ").upper() for field in SPEC_FIELDS}
-
-
-def entry_text(entry: pb.Entry) -> str:
-    """The entry as a model reads it. Sections that say nothing are left out."""
-    if entry.text:
-        return entry.text
-    lines = [entry.header] if entry.header else []
-    lines += [
-        f"{_LABELS[field]}: {value}" for field in SPEC_FIELDS if (value := getattr(entry.spec, field).strip())
-    ]
-    if entry.tool_names:
-        lines.append(f"TOOLS: {', '.join(entry.tool_names)}")
-    return "\n".join(lines)
 
 
 def vector_text(entry: pb.Entry) -> str:

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 
+from policysweep.bank_text import entry_text
 from policysweep.models.chat import Json
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import scenario_pb2
 from services.policybank import transcript
-from services.policybank.entries import entry_text
 from services.policybank.transcript import quoted
 
 _PROMPTS = Path(__file__).with_name("prompts")

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from policysweep.bank_errors import EmbedderMismatch
+from policysweep.bank_text import entry_text
 from policysweep.errors import InputError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import Bank, State
 from services.policybank.embedder import Embedder
-from services.policybank.entries import entry_text, vector_text
+from services.policybank.entries import vector_text
 from services.policybank.identity import derived_id
 from services.policybank.store import BankStore
 
