@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging
+from bench import judging, tau2
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -28,20 +28,31 @@ CASES = {
 JUDGING = "judging"
 """The case of `bench/judging.py`."""
 
+TAU2 = "tau2"
+"""The case of `bench/tau2.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING]
+    known = [*CASES, JUDGING, TAU2]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
-    if chosen := [name for name in names or CASES if name != JUDGING]:
+    if chosen := [name for name in names or CASES if name in CASES]:
         _sweep(chosen, console, keep=not names)
     if not names or JUDGING in names:
         _judging(console)
+    if not names or TAU2 in names:
+        _tau2(console)
+
+
+def _tau2(console: Console) -> None:
+    console.print(f"running case {TAU2} ...", style="dim")
+    tau2.save({**_where(), **tau2.run(console)})
+    console.print(f"Written to {tau2.RESULTS}", soft_wrap=True)
 
 
 def _judging(console: Console) -> None:
