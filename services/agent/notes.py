@@ -1,8 +1,7 @@
 """What a memory has added to a conversation, kept in the continuation so that it is sent the same way again.
 
     system       a text at the end of the system message
-    turns        texts below a message of the customer, by the message's index
-    exchanges    the model's look-ups with their answers, by the index of the message that they led to
+    exchanges    look-ups with their answers, by the index of the message that they led to
 
 The service keeps nothing between calls, and a prompt whose beginning changes misses the prefix cache. So what
 was once recalled or looked up travels with the episode, and the next call renders it where it stood; pure.
@@ -10,16 +9,13 @@ was once recalled or looked up travels with the episode, and the next call rende
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 
 from policysweep.errors import InputError
 from policysweep.models.chat import Json
-
-_TEXT_KEYS = ("system", "turns", "exchanges")
 
 
 @dataclass(slots=True)
@@ -27,7 +23,6 @@ class Notes:
     """The additions of one episode."""
 
     system: str | None = None
-    turns: dict[int, str] = field(default_factory=dict)
     exchanges: dict[int, list[Json]] = field(default_factory=dict)
 
     @classmethod
@@ -37,11 +32,8 @@ class Notes:
             return cls()
         try:
             content = orjson.loads(continuation)
-            return cls(
-                content["system"],
-                {int(at): str(text) for at, text in content["turns"].items()},
-                {int(at): list(messages) for at, messages in content["exchanges"].items()},
-            )
+            exchanges = {int(at): list(messages) for at, messages in content["exchanges"].items()}
+            return cls(content["system"], exchanges)
         except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
             raise InputError(
                 "continuation is not one of this agent's: send back what its last answer held, or nothing"
@@ -49,25 +41,21 @@ class Notes:
 
     def write(self) -> bytes:
         """The continuation; empty when there is nothing to remember."""
-        if self.system is None and not self.turns and not self.exchanges:
+        if self.system is None and not self.exchanges:
             return b""
-        return orjson.dumps(
-            {"system": self.system, "turns": self.turns, "exchanges": self.exchanges},
-            option=orjson.OPT_NON_STR_KEYS,
-        )
+        content = {"system": self.system, "exchanges": self.exchanges}
+        return orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
 
     def add_exchange(self, at: int, messages: Sequence[Json]) -> None:
         """Add a look-up with its answers before the message of index `at`, which is yet to come."""
         self.exchanges.setdefault(at, []).extend(messages)
 
 
-def woven(turns: Sequence[Mapping[str, Any]], notes: Notes) -> list[Json]:
+def woven(turns: Sequence[Json], notes: Notes) -> list[Json]:
     """The rendered messages of a conversation with the notes where they belong."""
     messages: list[Json] = []
     for index, turn in enumerate(turns):
         messages += notes.exchanges.get(index, ())
-        if note := notes.turns.get(index):
-            turn = {**turn, "content": f"{turn['content']}\n\n{note}"}
         messages.append(turn)
     messages += notes.exchanges.get(len(turns), ())
     return messages

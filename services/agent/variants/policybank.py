@@ -1,7 +1,7 @@
 """An agent with a memory: it reads the policy bank that a request names, in one of four ways.
 
     static_start   what is nearest to the customer's first message, once, in the system message
-    static_turn    what is nearest to each message of the customer, below that message
+    static_turn    what is nearest to each message of the customer, as the result of a look-up after it
     retrieve       the model reads the bank itself with `retrieve_policy`: headers first, then entries
     full           all entries in the system message
 
@@ -47,6 +47,7 @@ _GUIDE, _RECALLED, _TURN = (
     (_PROMPTS / f"memory_{name}.md").read_text(encoding="utf-8").strip()
     for name in ("retrieve", "recalled", "turn")
 )
+_RECALL = "recall_memory"
 _NOT_NOW = refusal("not executed: retrieve_policy was answered first; call again what you still want")
 
 
@@ -118,9 +119,9 @@ class PolicyBankAgent:
         info.variant = "policybank"
         info.memory_mode = self._mode
         info.policy_withheld = not self._with_policy
-        parts = (PROMPT_DIGEST, _GUIDE, _RECALLED, _TURN, TOOL.description, TOOL.parameters_json, _NOT_NOW)
+        texts = (_GUIDE, _RECALLED, _TURN, _RECALL, _NOT_NOW, TOOL.description, TOOL.parameters_json)
         settings = f"{self._recall_limit} {self._rounds}"
-        info.prompt_digest = hashlib.sha256("\0".join((*parts, settings)).encode()).hexdigest()
+        info.prompt_digest = hashlib.sha256("\0".join((PROMPT_DIGEST, *texts, settings)).encode()).hexdigest()
         return info
 
     # ------------------------------------------------------------------ static
@@ -142,13 +143,14 @@ class PolicyBankAgent:
 
     async def _remember_turn(self, call: _Call) -> None:
         """Recall for the customer's latest message, unless that was done before."""
-        last = len(call.request.messages) - 1
-        message = call.request.messages[last]
-        if message.role != ep.ROLE_CUSTOMER or last in call.notes.turns:
+        following = len(call.request.messages)
+        message = call.request.messages[-1]
+        if message.role != ep.ROLE_CUSTOMER or following in call.notes.exchanges:
             return
         items = await self._recall(call, message.content)
-        call.notes.turns[last] = _filled(_TURN, items)
         call.consulted += [item.capability_id for item in items]
+        if items:
+            call.notes.add_exchange(following, _recalled(following, _filled(_TURN, items)))
 
     async def _recall(self, call: _Call, query: str) -> Sequence[pb.RecalledItem]:
         if not query.strip():
@@ -209,6 +211,18 @@ class PolicyBankAgent:
         found = await self._bank.specs(call.request.bank_id, ids, call.seconds())
         call.consulted += [entry.capability_id for entry in found.entries]
         return specs_answer(found)
+
+
+def _recalled(number: int, text: str) -> list[Json]:
+    """What was recalled, as a look-up and its answer: chat templates take those at any place, and a model
+    tells them from what the customer wrote.
+    """
+    # Nine letters and digits: some chat templates accept no other id.
+    made = ep.ToolCall(id=f"memory{number % 1000:03d}", name=_RECALL, arguments_json="{}")
+    return [
+        {"role": "assistant", "content": "", "tool_calls": openai_tool_calls([made])},
+        {"role": "tool", "tool_call_id": made.id, "content": text},
+    ]
 
 
 def _looks_up(reply: ChatReply) -> bool:

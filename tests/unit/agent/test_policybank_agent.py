@@ -238,14 +238,18 @@ class TestStatic:
         assert is_prefix(*model.asked)
         assert [list(each.consulted_spec_ids) for each in answers] == [[f"near {OPENING.content}"], []]
 
-    async def test_after_every_turn_it_recalls_below_the_message(self) -> None:
+    async def test_after_every_turn_it_recalls_as_if_it_had_looked_up(self) -> None:
         model, bank = Model([("look_up", "{}")], "When?", "Fine."), Bank()
-        await play("static_turn", model, bank, [found("{}"), said("Yesterday.")])
+        answers = await play("static_turn", model, bank, [found("{}"), said("Yesterday.")])
         assert [each[2] for each in bank.read] == [OPENING.content, "Yesterday."]
-        texts = [message["content"] for message in model.asked[-1].messages if message["role"] == "user"]
-        assert [text.partition("\n\n")[0] for text in texts] == [OPENING.content, "Yesterday."]
-        assert all("did not write this" in text and "NEAR" in text for text in texts)
+        messages = model.asked[-1].messages
+        roles = "system user assistant tool assistant tool assistant user assistant tool"
+        assert [message["role"] for message in messages] == roles.split()
+        for user, answer in ((1, 3), (7, 9)):
+            assert messages[answer]["content"].endswith(f"NEAR {messages[user]['content']}")
+            assert messages[answer]["tool_call_id"] == messages[answer - 1]["tool_calls"][0]["id"]
         assert all(is_prefix(*pair) for pair in zip(model.asked, model.asked[1:], strict=False))
+        assert not any(call.name == "recall_memory" for each in answers for call in each.message.tool_calls)
 
     async def test_all_entries_are_in_the_prompt(self) -> None:
         model, bank = Model("When?", "Fine."), Bank()
@@ -304,9 +308,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="bank_id must not be empty: this agent's memory_mode is full"):
             await agent("full", Model(), Bank()).respond(request(bank_id=""), 9.0)
 
-    @pytest.mark.parametrize(
-        "continuation", [b"x", b"{}", b"[]", b'{"system": 1, "turns": [], "exchanges": {}}']
-    )
+    @pytest.mark.parametrize("continuation", [b"x", b"{}", b"[]", b'{"system": "", "exchanges": []}'])
     async def test_a_continuation_of_somebody_else(self, continuation: bytes) -> None:
         with pytest.raises(InputError, match="continuation is not one of this agent's"):
             await agent("full", Model(), Bank()).respond(request(continuation=continuation), 9.0)

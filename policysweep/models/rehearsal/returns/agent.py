@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from policysweep.models.rehearsal import draws
+from policysweep.models.rehearsal.consulting import consult
 from policysweep.models.rehearsal.dispositions import (
     DENY,
     DISPOSITIONS,
@@ -48,8 +49,10 @@ _GIVES_UP = re.compile(
 
 
 def returns_agent(request: ParsedRequest) -> Draft:
-    """The agent's next message or calls."""
+    """The agent's next message or calls; a policy bank is read first, where there is one."""
     case = read_case(request.messages)
+    if (consulting := consult(request, case.opening)) is not None:
+        return consulting
     disposition = DISPOSITIONS[request.model]
     if case.order is None:
         return _find_order(request, case, disposition)

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import orjson
 
 from policysweep.models.rehearsal import draws
+from policysweep.models.rehearsal.consulting import calls, consult
 from policysweep.models.rehearsal.dispositions import DISPOSITIONS
 from policysweep.models.rehearsal.draft import Draft, ToolUse
 from policysweep.models.rehearsal.request import Json, ParsedRequest, text_of
@@ -34,12 +34,9 @@ from policysweep.models.rehearsal.tau2.lessons import carries
 HANDOVER = "transfer_to_human_agents"
 """By this tool an agent on a tau2-bench domain is recognised."""
 
-_RETRIEVE = "retrieve_policy"
 _ASKS = "(yes/no)"
 _HANDED_OVER = "YOU ARE BEING TRANSFERRED TO A HUMAN AGENT. PLEASE HOLD ON."
 _LITTLE_RIGOR = 0.6
-_MOST_ENTRIES = 8
-_WORD = re.compile(r"[a-z]{4,}")
 _USER_ID = re.compile(r"\b[a-z]+_[a-z]+_\d{4}\b")
 _EMAIL = re.compile(r"\b[\w.]+@[\w.]+\w\b")
 _NAME = re.compile(r"\b(?:am|name is) ([A-Z]\w+) ([A-Z]\w+)")
@@ -50,22 +47,12 @@ def tau2_agent(request: ParsedRequest, gold: GoldBook) -> Draft:
     """The agent's next message or call."""
     said = [text_of(message) for message in request.messages if message["role"] == "user"]
     opening = said[0] if said else ""
-    if (consulting := _consult(request, opening)) is not None:
+    if (consulting := consult(request, opening)) is not None:
         return consulting
     plan = gold.find(opening)
     if plan is None:
         return _look_up_and_hand_over(request, opening)
     return _Following(request, plan).next()
-
-
-def _calls(request: ParsedRequest) -> list[tuple[str, str]]:
-    """The calls that the agent has made: tool and arguments, verbatim."""
-    return [
-        (call["function"]["name"], call["function"].get("arguments") or "")
-        for message in request.messages
-        if message["role"] == "assistant"
-        for call in message.get("tool_calls") or ()
-    ]
 
 
 def _texts(request: ParsedRequest) -> list[str]:
@@ -111,7 +98,7 @@ class _Following:
 
     def next(self) -> Draft:
         """The next message or call."""
-        made = Counter(_calls(self._request))
+        made = Counter(calls(self._request))
         for step in self._steps:
             call = (step.name, step.arguments)
             if made[call]:
@@ -145,64 +132,11 @@ def _values(arguments: str) -> str:
     return ", ".join(str(value) for value in orjson.loads(arguments).values())
 
 
-# ------------------------------------------------------------------ the bank
-
-
-def _consult(request: ParsedRequest, opening: str) -> Draft | None:
-    """The next call of retrieve_policy; None when it is not offered or all was read."""
-    tool = request.functions.get(_RETRIEVE)
-    if tool is None:
-        return None
-    parameters: Mapping[str, Any] = tool.get("parameters") or {}
-    lists = [
-        name for name, schema in (parameters.get("properties") or {}).items() if schema.get("type") == "array"
-    ]
-    made = [arguments for name, arguments in _calls(request) if name == _RETRIEVE]
-    if not made:
-        required = parameters.get("required") or ()
-        return Draft(tool_uses=(ToolUse.of(_RETRIEVE, {name: [] for name in lists if name in required}),))
-    if len(made) == 1 and lists and (chosen := _about(_headers(request), opening)):
-        return Draft(tool_uses=(ToolUse.of(_RETRIEVE, {lists[0]: chosen}),))
-    return None
-
-
-def _headers(request: ParsedRequest) -> Mapping[str, str]:
-    """Header by capability id, from the last tool result that is JSON."""
-    for message in reversed(request.messages):
-        if message["role"] == "tool":
-            try:
-                return dict(_identified(orjson.loads(text_of(message))))
-            except orjson.JSONDecodeError:
-                return {}
-    return {}
-
-
-def _identified(value: Any) -> Sequence[tuple[str, str]]:
-    """All objects with a capability_id anywhere in a JSON value."""
-    if isinstance(value, list):
-        return [pair for item in value for pair in _identified(item)]
-    if not isinstance(value, dict):
-        return []
-    if isinstance(identifier := value.get("capability_id"), str):
-        return [(identifier, orjson.dumps(value).decode())]
-    return [pair for item in value.values() for pair in _identified(item)]
-
-
-def _about(headers: Mapping[str, str], opening: str) -> list[str]:
-    """The entries that share most words with the user's request."""
-    words = set(_WORD.findall(opening.lower()))
-    shared = {
-        identifier: len(words & set(_WORD.findall(text.lower()))) for identifier, text in headers.items()
-    }
-    ranked = sorted(shared, key=lambda identifier: (-shared[identifier], identifier))
-    return ranked[:_MOST_ENTRIES]
-
-
 # ------------------------------------------------------------------ without gold actions
 
 
 def _look_up_and_hand_over(request: ParsedRequest, opening: str) -> Draft:
-    made = _calls(request)
+    made = calls(request)
     if any(name == HANDOVER for name, _ in made):
         return Draft(_HANDED_OVER)
     lookup = _look_up(request.functions, " ".join(map(text_of, request.messages[1:])))
