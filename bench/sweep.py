@@ -7,6 +7,7 @@ server stands for the model server, so its CPU is named apart and is not part of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 import time
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.processes import cpu_seconds, memory_mb
+import uvloop
+
+from bench.processes import cpu_seconds, memory_samples
 from policysweep.launch import Launcher
 from policysweep.process import calm_collector
 from policysweep.sweep.backlog import Attempt, Backlog
@@ -27,7 +30,6 @@ from policysweep.sweep.runs import prepare_run
 from policysweep.sweep.spec import SweepSpec
 
 AGENTS = ("strict", "fair", "lenient", "cautious")
-_MEMORY_SAMPLE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,13 @@ class _TimedRunner(Runner):
 
 
 class _Meter:
-    """Reads the processes of a run: CPU from the first unit on, memory every two seconds."""
+    """Reads the processes of a run from the first unit on."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
         self.samples: list[Mapping[str, float]] = []
         self.runner: _TimedRunner | None = None
+        self.sampler: asyncio.Task[None] | None = None
         self.start_cpu: dict[str, float] = {}
         self.started = 0.0
 
@@ -101,22 +104,26 @@ class _Meter:
         self.runner = _TimedRunner(**arguments)
         self.start_cpu = {name: cpu_seconds(pid) for name, pid in self.pids().items()}
         self.started = time.monotonic()
+        self.sampler = asyncio.create_task(self._sample_memory())
         return self.runner
 
     def used(self) -> dict[str, float]:
         return {name: cpu_seconds(pid) - self.start_cpu[name] for name, pid in self.pids().items()}
 
-    async def sample_memory(self) -> None:
-        while True:
-            await asyncio.sleep(_MEMORY_SAMPLE_SECONDS)
-            self.samples.append(memory_mb(self.pids().values()))
+    async def _sample_memory(self) -> None:
+        async with contextlib.aclosing(memory_samples(self.pids().values())) as samples:
+            async for sample in samples:
+                self.samples.append(sample)
 
 
 def measure(case: Case) -> Figures:
     """Run one case."""
     calm_collector()
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(_measure(case, folder))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,  # as `policysweep run` does
+    ):
+        return runner.run(_measure(case, folder))
 
 
 async def _measure(case: Case, folder: str) -> Figures:
@@ -127,13 +134,14 @@ async def _measure(case: Case, folder: str) -> Figures:
         meter = _Meter(launcher)
         driver = Driver(spec, load_inputs(spec), WHOLE, print, make_runner=meter.make_runner)
         ledger = await prepare_run(folder, spec.name)
-        sampler = asyncio.create_task(meter.sample_memory())
         outcome = await driver.run(ledger, launcher)
         wall, used = time.monotonic() - meter.started, meter.used()
-        sampler.cancel()
+        assert meter.runner is not None
+        assert meter.sampler is not None
+        meter.sampler.cancel()
+        await asyncio.wait([meter.sampler])
         if not outcome.complete:
             raise SystemExit("units failed during the benchmark: its figures would mean nothing")
-        assert meter.runner is not None
         return Figures(
             case=case,
             units=outcome.progress.total("recorded"),
