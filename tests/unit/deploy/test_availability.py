@@ -13,10 +13,21 @@ from .test_names import sweep_of
 
 SERVICES = ("simulator", "agent", "judge", "policybank")
 MARGIN_SECONDS = 20
+AGE_JITTER = 1.1
+"""gRPC ends a connection up to a tenth later than its age."""
+
+
+def setting(workload: Workload, name: str) -> float:
+    return float(workload.environment()[f"POLICYSWEEP_{workload.role.upper()}_{name}"])
 
 
 def drain_seconds(workload: Workload) -> float:
-    return float(workload.environment()[f"POLICYSWEEP_{workload.role.upper()}_DRAIN_SECONDS"])
+    return setting(workload, "DRAIN_SECONDS")
+
+
+def sleep_seconds(workload: Workload) -> int:
+    """How long a pod that goes keeps on serving before it is told to drain."""
+    return int(workload.main["lifecycle"]["preStop"]["sleep"]["seconds"])
 
 
 def limits_of(owner: Installation, tmp_path: Path) -> list[LimitsSpec]:
@@ -29,8 +40,15 @@ def limits_of(owner: Installation, tmp_path: Path) -> list[LimitsSpec]:
 @every_installation
 def test_a_pod_has_longer_than_its_drain(overlay: str) -> None:
     for workload in installation(overlay).in_role(*SERVICES):
-        grace = workload.pod["terminationGracePeriodSeconds"]
-        assert grace >= drain_seconds(workload) + MARGIN_SECONDS, workload.name
+        ending = sleep_seconds(workload) + drain_seconds(workload) + MARGIN_SECONDS
+        assert workload.pod["terminationGracePeriodSeconds"] >= ending, workload.name
+
+
+@every_installation
+def test_a_pod_drains_when_its_old_connections_are_gone(overlay: str) -> None:
+    for workload in installation(overlay).in_role(*SERVICES):
+        age = setting(workload, "MAX_CONNECTION_AGE_SECONDS")
+        assert sleep_seconds(workload) > age * AGE_JITTER, workload.name
 
 
 @every_installation
