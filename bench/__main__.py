@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging, tau2
+from bench import judging, policybank, tau2
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -31,13 +31,16 @@ JUDGING = "judging"
 TAU2 = "tau2"
 """The case of `bench/tau2.py`."""
 
+POLICYBANK = "policybank"
+"""The case of `bench/policybank.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING, TAU2]
+    known = [*CASES, JUDGING, TAU2, POLICYBANK]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
@@ -47,6 +50,14 @@ def main(names: list[str]) -> None:
         _judging(console)
     if not names or TAU2 in names:
         _tau2(console)
+    if not names or POLICYBANK in names:
+        _policybank(console)
+
+
+def _policybank(console: Console) -> None:
+    console.print(f"running case {POLICYBANK} ...", style="dim")
+    policybank.save({**_where(), **policybank.run(console)})
+    console.print(f"Written to {policybank.RESULTS}", soft_wrap=True)
 
 
 def _tau2(console: Console) -> None:

@@ -34,6 +34,7 @@ _NEAR = 0.34
 """Share of an explanation's words that an entry must hold to be the one that is revised."""
 _MOST_PASSAGES = 3
 _MOST_SENTENCES = 6
+_MOST_HEADER = 300
 _STOP = frozenset({"that", "this", "with", "from", "have", "will", "when", "user", "agent", "they", "their"})
 
 
@@ -184,8 +185,12 @@ def _lesson(request: ParsedRequest, schema: Json) -> Json:
     if best is None or share < _NEAR:
         return _learnt("ADD", explanation, _new_entry(explanation, case, bank))
     fields = best.fields()
-    insight = f"{fields['key_insight']} {explanation}".strip()
-    return _learnt("REVISE", explanation, {**fields, "key_insight": insight})
+    header = f"{fields['header']} {_first_sentence(explanation)}"
+    revised = {
+        "header": header if len(header) <= _MOST_HEADER else fields["header"],
+        "key_insight": f"{fields['key_insight']} {explanation}".strip(),
+    }
+    return _learnt("REVISE", explanation, {**fields, **revised})
 
 
 def _entries(bank: str) -> Iterator[tuple[str, str]]:
