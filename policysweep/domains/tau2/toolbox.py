@@ -41,6 +41,10 @@ class Toolbox:
         found: dict[str, Any] = self._toolkit.db.model_dump()
         return found
 
+    def database_schema(self) -> str:
+        """JSON Schema of the database, as text: what its tables and fields are, without a record."""
+        return orjson.dumps(self._toolkit.db.get_json_schema()).decode()
+
     def initial_hash(self) -> str:
         """SHA-256 of the original database, hex."""
         return self.hash.of(copy_on_write(self._toolkit.db))

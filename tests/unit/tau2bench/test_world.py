@@ -179,6 +179,13 @@ def test_customer_tools_act_on_the_customers_own_database() -> None:
     assert untouched.hashes() == (theirs.get_db_hash(), theirs.get_user_db_hash())
 
 
+def test_the_schema_of_a_database_tells_fields_and_no_records() -> None:
+    schema = json.loads(load_domain("retail").agent_box.database_schema())
+    assert set(schema["properties"]) == {"products", "users", "orders"}
+    assert "cancel_reason" in schema["$defs"]["Order"]["properties"]
+    assert len(json.dumps(schema)) < 20_000
+
+
 def test_a_domain_that_is_not_served_is_named() -> None:
     with pytest.raises(InputError, match=r"no tau2-bench domain 'bank': use one of airline, retail"):
         load_domain("bank")
