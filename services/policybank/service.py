@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol
 
 import grpc
@@ -23,7 +23,7 @@ from services.policybank.transfer import Arrivals, exported
 
 _NAME = pb.DESCRIPTOR.services_by_name["PolicyBankService"].full_name
 _PAGE = 100
-_MOST_PAGE = 1_000
+_PAGE_BYTES = 4 * 1024 * 1024
 _Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -130,9 +130,9 @@ class PolicyBankServicer(policybank_pb2_grpc.PolicyBankServiceServicer):
         if request.after_revision < 0 or request.page_size < 0:
             raise InputError("ListRevisions: after_revision and page_size must not be negative")
         bank, _ = await self._banks.at(pb.BankRef(bank_id=request.bank_id))
-        start = request.after_revision
-        end = start + min(request.page_size or _PAGE, _MOST_PAGE)
-        return pb.ListRevisionsResponse(revisions=bank.revisions[start:end], more=end < len(bank.revisions))
+        found = page(bank.revisions[request.after_revision :], request.page_size or _PAGE)
+        end = request.after_revision + len(found)
+        return pb.ListRevisionsResponse(revisions=found, more=end < len(bank.revisions))
 
     async def CreateSnapshot(  # noqa: N802 - the contract's name
         self, request: pb.CreateSnapshotRequest, context: _Context
@@ -201,6 +201,16 @@ class PolicyBankServicer(policybank_pb2_grpc.PolicyBankServiceServicer):
                 version=__version__,
             )
         )
+
+
+def page(revisions: Sequence[pb.Revision], size: int) -> Sequence[pb.Revision]:
+    """The first `size` revisions, or fewer: a page is far smaller than a message may be, and not empty."""
+    room = _PAGE_BYTES
+    for count, revision in enumerate(revisions[:size]):
+        room -= revision.ByteSize()
+        if room < 0:
+            return revisions[: max(1, count)]
+    return revisions[:size]
 
 
 def _check_bank(method: str, bank_id: str) -> None:
