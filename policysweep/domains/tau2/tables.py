@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -72,14 +72,34 @@ class DatabaseHash:
             if isinstance(table := getattr(original, name), dict)
         }
         self._tables = {name: _table(entries) for name, entries in self._entries.items()}
+        self._names = sorted(type(original).model_fields)
+        # The hash of the original up to each table: that of a copy goes on where the copy first differs.
+        self._states = list(self._leading_states())
 
     def of(self, database: BaseModel) -> str:
         """SHA-256, hex, of a copy that `copy_on_write` made of the original."""
-        fields = {
-            name: b"%b: %b" % (_text(name), self._field(name, getattr(database, name)))
-            for name in type(database).model_fields
-        }
-        return hashlib.sha256(_table(fields)).hexdigest()
+        texts = [self._field(name, getattr(database, name)) for name in self._names]
+        same = 0
+        while same < len(self._states) - 1 and texts[same] is self._tables.get(self._names[same]):
+            same += 1
+        digest = self._states[same].copy()
+        for at in range(same, len(texts)):
+            self._add(digest, at, texts[at])
+        digest.update(b"}")
+        return digest.hexdigest()
+
+    def _leading_states(self) -> Iterator[hashlib._Hash]:
+        digest = hashlib.sha256(b"{")
+        yield digest.copy()
+        for at, name in enumerate(self._names):
+            if name not in self._tables:
+                return
+            self._add(digest, at, self._tables[name])
+            yield digest.copy()
+
+    def _add(self, digest: hashlib._Hash, at: int, text: bytes) -> None:
+        digest.update(b"%b%b: " % (b", " if at else b"", _text(self._names[at])))
+        digest.update(text)
 
     def _field(self, name: str, value: Any) -> bytes:
         if not isinstance(value, CopyOnWriteTable):
