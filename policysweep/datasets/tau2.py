@@ -73,7 +73,7 @@ class Tau2Dataset:
 
 @functools.cache
 def load_tau2(domain: str) -> Tau2Dataset:
-    """The tasks of a domain.
+    """The tasks of a domain; shared by all callers, which must not change them.
 
     Raises InputError for a domain without tasks and when the tau2-bench package is missing.
     """

@@ -56,7 +56,7 @@ _loaded: dict[str, Domain] = {}
 
 
 def load_domain(name: str) -> Domain:
-    """The domain of that name. The first call in a process imports the package: about a second of CPU.
+    """The domain of that name. The first call in a process imports the package and reads the database.
 
     Raises InputError for a domain that is not served, and when the package is missing or its database is not
     the one that tau2-bench publishes.
