@@ -11,20 +11,21 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from qdrant_client import QdrantClient
+from qdrant_client import grpc as wire
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.identity import derived_id
 from services.policybank.qdrant_store import EmbeddedStore, QdrantStore, open_embedded, open_server
 from services.policybank.store import BankStore, MemoryStore, Vector
+
+from .qdrant_gateway import Gateway, gateway
 
 ROOT = Path(__file__).parents[2]
 SERVER = os.environ.get("POLICYSWEEP_TEST_QDRANT_URL")
@@ -43,42 +44,46 @@ HOSTILE = [
 ]
 
 
-async def in_process_server() -> QdrantStore:
-    """The server's code path over the client's own in-memory Qdrant."""
-    threads = ThreadPoolExecutor(1)
-    client = threads.submit(QdrantClient, ":memory:").result()
-    store = QdrantStore(client, threads, "memory", "test", shared=False)
-    await store.prepare(DIMENSION)
-    return store
-
-
 async def embedded(directory: Path) -> EmbeddedStore:
     store = open_embedded(directory, "test")
     await store.prepare(DIMENSION)
     return store
 
 
-async def server(prefix: str) -> QdrantStore:
+async def gated(port: int, prefix: str, key: str | None = None) -> QdrantStore:
+    store = await open_server("http://127.0.0.1:6333", key, port, prefix)
+    await store.prepare(DIMENSION)
+    return store
+
+
+async def real_server(prefix: str) -> QdrantStore:
     assert SERVER is not None
     store = await open_server(SERVER, os.environ.get("POLICYSWEEP_TEST_QDRANT_KEY"), 6334, prefix)
     await store.prepare(DIMENSION)
     return store
 
 
-@pytest.fixture(params=["memory", "in-process server", "embedded", "server"])
+@pytest.fixture
+def gate() -> Iterator[tuple[Gateway, int]]:
+    with gateway() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["memory", "embedded", "gateway", "server"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[BankStore]:
     made: BankStore
     match request.param:
         case "memory":
             made = MemoryStore()
-        case "in-process server":
-            made = await in_process_server()
+        case "gateway":
+            _, port = request.getfixturevalue("gate")
+            made = await gated(port, "test")
         case "embedded":
             made = await embedded(tmp_path)
         case _:
             if not SERVER:
                 pytest.skip("POLICYSWEEP_TEST_QDRANT_URL names no Qdrant server")
-            made = await server(f"test_{uuid.uuid4().hex}")
+            made = await real_server(f"test_{uuid.uuid4().hex}")
     yield made
     await made.close()
 
@@ -272,39 +277,88 @@ asyncio.run(main())
 """
 
 
-class Blind(QdrantClient):
-    """A client that learns of a collection too late, as when another process creates it in between."""
+class TestServer:
+    async def test_collections_are_laid_out_for_tenants(self, gate: tuple[Gateway, int]) -> None:
+        held, port = gate
+        store = await gated(port, "p")
+        await store.append("b", revisions(1, 1))
+        assert set(held.indexes) == {
+            ("p_revisions", "bank_id", True),
+            ("p_revisions", "kind", False),
+            ("p_vectors", "bank_id", True),
+        }
+        assert (held.layouts["p_vectors"].m, held.layouts["p_vectors"].payload_m) == (0, 16)
+        assert held.insert_only == [True]
+        await store.close()
 
-    looked = 0
-
-    def collection_exists(self, *args: Any, **kwargs: Any) -> bool:
-        Blind.looked += 1
-        return Blind.looked % 2 == 0 and super().collection_exists(*args, **kwargs)
-
-
-class TestManyProcesses:
-    async def test_a_collection_that_another_process_created_is_taken_over(self) -> None:
-        threads = ThreadPoolExecutor(1)
-        client = threads.submit(Blind, ":memory:").result()
-        stores = [QdrantStore(client, threads, "memory", "test", shared=False) for _ in range(3)]
-        Blind.looked = 0
+    async def test_replicas_that_start_together_share_one_set_of_collections(
+        self, gate: tuple[Gateway, int]
+    ) -> None:
+        held, port = gate
+        stores = await asyncio.gather(*(gated(port, "p") for _ in range(6)))
+        names = [each.name for each in held.qdrant.get_collections().collections]
+        assert sorted(names) == ["p_revisions", "p_vectors"]
+        won = await asyncio.gather(
+            *(each.append("b", revisions(1, 1, f"{at} ")) for at, each in enumerate(stores))
+        )
+        assert sorted(won) == [False] * 5 + [True]
+        histories = [await each.history("b") for each in stores]
+        assert all(history == revisions(1, 1, f"{won.index(True)} ") for history in histories)
         for each in stores:
-            await each.prepare(DIMENSION)
-        names = [each.name for each in threads.submit(client.get_collections).result().collections]
-        assert sorted(names) == ["test_revisions", "test_vectors"]
-        await stores[0].close()
+            await each.close()
+
+    async def test_a_collection_that_another_process_created_in_between_is_taken_over(
+        self, gate: tuple[Gateway, int]
+    ) -> None:
+        held, port = gate
+        await (await gated(port, "p")).close()
+        answers = [False, True] * 2
+
+        def blind(request: Any) -> Any:
+            found = wire.CollectionExists(exists=answers.pop(0))
+            return wire.CollectionExistsResponse(result=found)
+
+        held.exists = blind  # type: ignore[method-assign]  # looked up at each call
+        await (await gated(port, "p")).close()
+        assert answers == []
+
+    async def test_a_server_that_fails_is_a_store_error_and_loses_nothing(
+        self, gate: tuple[Gateway, int]
+    ) -> None:
+        held, port = gate
+        store = await gated(port, "p")
+        held.down = True
+        for call in (store.append("b", revisions(1, 1)), store.history("b"), store.snapshots("b")):
+            with pytest.raises(StoreError, match="UNAVAILABLE: shard is not available"):
+                await call
+        held.down = False
+        assert await store.append("b", revisions(1, 1))
+        await store.close()
+
+    async def test_the_api_key_is_sent_and_a_wrong_one_is_told(self) -> None:
+        with gateway(key="secret") as (_, port):
+            # Over http the client warns of the key; https is the operator's choice.
+            with pytest.warns(UserWarning, match="insecure"):
+                await (await gated(port, "p", "secret")).close()
+            with pytest.raises(StoreError, match="UNAUTHENTICATED"):
+                await gated(port, "p")
+
+    async def test_an_old_server_is_refused(self) -> None:
+        refused = pytest.raises(InputError, match=r"has version 1\.16\.3, but 1\.17 or later is needed")
+        with gateway(version="1.16.3") as (_, port), refused:
+            await gated(port, "p")
+
+    async def test_a_server_that_is_down_is_a_store_error(self) -> None:
+        with pytest.raises(StoreError, match=r"cannot reach the server .* http://127\.0\.0\.1:9: "):
+            await open_server("http://127.0.0.1:9", None, 9, "test")
 
     @pytest.mark.skipif(not SERVER, reason="POLICYSWEEP_TEST_QDRANT_URL names no Qdrant server")
-    async def test_processes_that_start_together_share_one_set_of_collections(self) -> None:
+    async def test_real_replicas_that_start_together(self) -> None:
         prefix = f"test_{uuid.uuid4().hex}"
-        stores: Sequence[QdrantStore] = await asyncio.gather(*(server(prefix) for _ in range(5)))
+        stores = await asyncio.gather(*(real_server(prefix) for _ in range(5)))
         results = await asyncio.gather(
             *(each.append("b", revisions(1, 1, f"{at} ")) for at, each in enumerate(stores))
         )
         assert sorted(results) == [False] * 4 + [True]
         for each in stores:
             await each.close()
-
-    async def test_a_server_that_is_down_is_a_store_error(self) -> None:
-        with pytest.raises(StoreError, match=r"cannot reach the server .* http://127\.0\.0\.1:9: "):
-            await open_server("http://127.0.0.1:9", None, 9, "test")
