@@ -34,6 +34,8 @@ from services.policybank.config import PolicyBankConfig
 from services.policybank.service import policybank_service
 from services.policybank.store import BankStore, MemoryStore, Vector
 
+from .qdrant_gateway import gateway
+
 ROOT = Path(__file__).parents[2]
 POLICY = """\
 # Cancellations
@@ -773,6 +775,25 @@ def _without_times(text: str) -> str:
 async def test_answers_are_the_same_on_every_store(tmp_path: Path) -> None:
     expected = await script(MemoryStore())
     assert await script(await open_store(config(store=str(tmp_path)), 64)) == expected
+    with gateway() as (_, port):
+        settings = config(store="http://127.0.0.1:6333", store_grpc_port=port)
+        assert await script(await open_store(settings, 64)) == expected
+
+
+async def test_the_offline_embedder_finds_the_task_that_means_the_same() -> None:
+    pytest.importorskip("onnxruntime", reason="the extra [policybank] is not installed")
+    async with (
+        servicer(config(), FakeModel()) as banks,
+        serving("127.0.0.1:0", [policybank_service(banks)]) as address,
+        Channels() as channels,
+    ):
+        stub: Any = policybank_pb2_grpc.PolicyBankServiceStub(channels.get(address))
+        await create(stub, method=METHODS["reasoning"])
+        await learn(stub, "r-1", 1, task_query="The customer wants to call off a trip because of a storm.")
+        await learn(stub, "r-2", 2, task_query="The customer got a lamp that does not light up.")
+        (found,) = await recall(stub, "Bad weather: please cancel my flight.")
+    assert found.capability_id == "memory:r-1"
+    assert 0.2 < found.similarity < 1
 
 
 class TestProcess:
