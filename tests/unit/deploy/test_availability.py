@@ -8,7 +8,7 @@ import pytest
 
 from policysweep.sweep.spec import LimitsSpec, SweepSpec
 
-from .rendering import NAME, Installation, Workload, every_installation, installation, selected
+from .rendering import NAME, Installation, Workload, compose, every_installation, installation, selected
 from .test_names import sweep_of
 
 SERVICES = ("simulator", "agent", "judge", "policybank")
@@ -99,6 +99,21 @@ def test_a_selector_takes_the_pods_of_its_workload_alone(overlay: str) -> None:
 def test_a_rollout_begins_with_a_new_pod_where_no_gpu_is_needed(overlay: str) -> None:
     for workload in installation(overlay).in_role(*SERVICES, "rehearsal"):
         assert workload.spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+@pytest.mark.parametrize("role", ["judge", "simulator"])
+def test_a_second_one_of_a_service_has_pods_of_its_own(role: str, tmp_path: Path) -> None:
+    second = compose(
+        tmp_path,
+        resources=[f"base/{role}"],
+        nameSuffix="-second",
+        labels=[{"pairs": {"app.kubernetes.io/instance": "second"}, "includeSelectors": True}],
+    )
+    owner = Installation("two", [*installation("local").resources, *second])
+    assert [each.name for each in owner.behind(role)] == [role]
+    assert [each.name for each in owner.behind(f"{role}-second")] == [f"{role}-second"]
+    for workload in owner.in_role(role):
+        assert selected(workload.spec["selector"]["matchLabels"], owner.workloads) == [workload]
 
 
 def test_production_is_scaled_by_load() -> None:

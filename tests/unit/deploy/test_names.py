@@ -20,6 +20,7 @@ from policysweep.sweep.spec import SweepSpec, load_spec
 from policysweep.v1 import agent_pb2, judge_pb2, policybank_pb2, simulator_pb2
 from services.agent.config import AgentConfig
 from services.judge.config import JudgeConfig
+from services.policybank.config import PolicyBankConfig
 from services.simulator.config import SimulatorConfig
 
 from .rendering import K8S, ROOT, Installation, Workload, build, every_installation, installation
@@ -28,7 +29,7 @@ CONFIGS: dict[str, type[ServiceConfig]] = {
     "simulator": SimulatorConfig,
     "agent": AgentConfig,
     "judge": JudgeConfig,
-    "policybank": ServiceConfig,
+    "policybank": PolicyBankConfig,
 }
 PROTOS = (agent_pb2, judge_pb2, policybank_pb2, simulator_pb2)
 
@@ -45,7 +46,10 @@ def configured(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> ServiceCo
     assert not unknown, f"{workload.name}: no such settings"
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    return load_config(CONFIGS[workload.role], workload.role, workload.arguments())
+    config = load_config(CONFIGS[workload.role], workload.role, workload.arguments())
+    if isinstance(config, AgentConfig):
+        config.check()
+    return config
 
 
 @every_installation
@@ -62,12 +66,46 @@ def test_a_service_accepts_its_configuration(
         assert config.metrics_listen == f"0.0.0.0:{workload.port('metrics')}"
 
 
+def from_secret(workload: Workload, variable: str) -> tuple[str, str]:
+    """Name and key of the Secret that a variable comes from."""
+    (found,) = (each for each in workload.main["env"] if each["name"] == variable)
+    reference = found["valueFrom"]["secretKeyRef"]
+    return reference["name"], reference["key"]
+
+
 def test_the_key_of_a_hosted_model_comes_from_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     (workload,) = Installation("hosted", build(K8S / "agents" / "hosted")).workloads
     config = configured(workload, monkeypatch)
     assert isinstance(config, ModelEndpoint)
-    by_name = {each["name"]: each for each in workload.main["env"]}
-    assert "secretKeyRef" in by_name[config.api_key_env]["valueFrom"]
+    assert from_secret(workload, config.api_key_env) == ("hosted-model", "api-key")
+
+
+def test_the_bank_and_its_store_share_a_key_in_production(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = installation("production")
+    (bank,), (store,) = owner.in_role("policybank"), owner.in_role("qdrant")
+    config = configured(bank, monkeypatch)
+    assert isinstance(config, PolicyBankConfig)
+    key = from_secret(bank, config.store_api_key_env)
+    assert from_secret(store, "QDRANT__SERVICE__API_KEY") == key
+
+
+@every_installation
+def test_the_bank_and_its_readers_find_what_they_call(overlay: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = installation(overlay)
+    (bank,) = owner.in_role("policybank")
+    with monkeypatch.context() as patch:
+        config = configured(bank, patch)
+    assert isinstance(config, PolicyBankConfig)
+    url = urlsplit(config.store)
+    (store,) = owner.behind(str(url.hostname))
+    assert (store.role, store.port("http"), store.port("grpc")) == (
+        "qdrant",
+        url.port,
+        config.store_grpc_port,
+    )
+    for agent in owner.in_role("agent"):
+        if target := agent.environment().get("POLICYSWEEP_AGENT_BANK_TARGET"):
+            assert target == f"dns:///{bank.name}:{bank.port('grpc')}"
 
 
 @every_installation
@@ -113,7 +151,7 @@ def served_models(owner: Installation, host: str, port: int | None) -> str:
 @every_installation
 def test_every_model_is_served_where_it_is_looked_for(overlay: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = installation(overlay)
-    for workload in owner.in_role("simulator", "agent", "judge"):
+    for workload in owner.in_role("simulator", "agent", "judge", "policybank"):
         with monkeypatch.context() as patch:
             config = configured(workload, patch)
         assert isinstance(config, ModelEndpoint)
@@ -242,9 +280,7 @@ def exposed() -> set[str]:
 
 def adapter() -> dict[str, str]:
     """What the metrics adapter serves: the metric's name and the series that it comes from."""
-    rules = yaml.safe_load((ROOT / "deploy" / "prometheus-adapter.yaml").read_text("utf-8"))["rules"][
-        "custom"
-    ]
+    rules = yaml.safe_load((K8S / "prometheus-adapter.yaml").read_text("utf-8"))["rules"]["custom"]
     series = [re.split(r"{", rule["seriesQuery"])[0] for rule in rules]
     return {rule.get("name", {}).get("as", name): name for rule, name in zip(rules, series, strict=True)}
 
@@ -257,3 +293,15 @@ def test_autoscaling_uses_what_the_adapter_serves() -> None:
     scalers = installation("production").of_kind("HorizontalPodAutoscaler")
     used = {metric["pods"]["metric"]["name"] for each in scalers for metric in each["spec"]["metrics"]}
     assert used == set(adapter())
+
+
+@every_installation
+def test_every_pod_with_metrics_is_scraped_once(overlay: str) -> None:
+    """The rule that keeps targets takes exactly the ports that NetworkPolicies open to monitoring."""
+    (job,) = yaml.safe_load((K8S / "prometheus-scrape.yaml").read_text("utf-8"))["scrape_configs"]
+    (keep,) = (rule["regex"] for rule in job["relabel_configs"] if rule.get("action") == "keep")
+    for workload in installation(overlay).workloads:
+        names = [port["name"] for port in workload.main.get("ports", ())]
+        kept = [name for name in names if re.fullmatch(keep, f"{workload.role};{name}")]
+        has_metrics = workload.role not in ("report", "results") and not workload.name.startswith("rejudge-")
+        assert len(kept) == has_metrics, workload.name
