@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PURE = (
     "services/simulator/turn_loop.py",
+    "services/simulator/tau2/conversation.py",
     "policysweep/sweep/plan.py",
     "policysweep/report/statistics.py",
     "policysweep/report/agreement.py",

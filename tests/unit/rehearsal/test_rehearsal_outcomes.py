@@ -37,7 +37,7 @@ def dataset() -> Dataset:
 
 def customer_prompt(scenario: scenario_pb2.Scenario, order_id: str) -> str:
     persona, brief = scenario.persona, scenario.customer_brief
-    traits = "\n".join(f"{trait}: {score}" for trait, score in persona.personality.items())
+    traits = "\n".join(f"{trait}: {score}" for trait, score in sorted(persona.personality.items()))
     return (
         f"## Persona\nName: {persona.name}\nLanguage style: {persona.language_style}\n{traits}\n\n"
         f"## What you know and share freely\nYour order number is {order_id}.\n{brief.basic_info}\n\n"
