@@ -5,7 +5,7 @@ bin := .venv/bin
 stamp := .venv/.installed
 code := policysweep services examples tests bench scripts
 
-.PHONY: setup sweep test check lint types proto proto-check proto-baseline lock bench clean
+.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check lock bench clean
 
 setup: $(stamp)
 
@@ -15,6 +15,10 @@ $(stamp): requirements.lock pyproject.toml
 	$(bin)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(bin)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+# tau2-bench is optional and installs without what it says it needs, see docs/tau2.md.
+tau2: setup
+	$(bin)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-tau2.txt
 
 # The main job: the built-in 400 scenarios against four rehearsal agents, ending with the report.
 sweep: setup
@@ -46,6 +50,10 @@ proto-check: setup
 # Declares the contract in proto/ released: later changes must stay compatible with it.
 proto-baseline: setup
 	$(bin)/buf build --output proto/released.binpb
+
+# Every overlay built, validated against the schemas, and held to our own rules.
+k8s-check: setup
+	$(bin)/python -m pytest tests/unit/deploy
 
 # Resolves the dependencies of pyproject.toml anew.
 lock: setup
