@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
 
 from policysweep.bank_errors import BankNotFound, RevisionConflict
@@ -39,15 +39,18 @@ class Library:
         held = self._held.get(bank_id)
         if held is None:
             revisions = await self._store.history(bank_id)
-            return self._keep(_checked(bank_id, revisions)) if revisions else None
+            return self._keep(_sound(bank_id, lambda: Bank.of(bank_id, revisions))) if revisions else None
         settled = known is not None and known <= held.latest.number
         if self._store.shared and not settled:
-            news = await self._store.history(bank_id, after=held.latest.number)
-            # Another call may have read the same news, or appended, in the meantime.
-            held = self._held.get(bank_id, held)
-            news = [revision for revision in news if revision.number > held.latest.number]
-            held = held.extended(news)
+            held = await self._up_to_date(held)
         return self._keep(held)
+
+    async def _up_to_date(self, bank: Bank) -> Bank:
+        news = await self._store.history(bank.bank_id, after=bank.latest.number)
+        # Another call may have read the same news, or appended, in the meantime.
+        latest = self._held.get(bank.bank_id, bank)
+        fresh = [revision for revision in news if revision.number > latest.latest.number]
+        return _sound(bank.bank_id, lambda: latest.extended(fresh))
 
     async def read(self, bank_id: str, known: int | None = None) -> Bank:
         """As `find`; raises BankNotFound when there is none."""
@@ -65,15 +68,14 @@ class Library:
         return await asyncio.shield(asyncio.ensure_future(self._append(bank_id, revisions)))
 
     async def _append(self, bank_id: str, revisions: Sequence[pb.Revision]) -> Bank:
-        held = self._held.get(bank_id)
-        bank = held.extended(revisions) if held is not None else Bank.of(bank_id, revisions)
-        if not await self._store.append(bank_id, revisions):
+        held, number = self._held.get(bank_id), revisions[0].number
+        following = number == 1 if held is None else number == held.latest.number + 1
+        if not following or not await self._store.append(bank_id, revisions):
             self._held.pop(bank_id, None)
             raise RevisionConflict(
-                f"revision {revisions[0].number} of bank {bank_id!r} was written by another process: "
-                "read the bank again"
+                f"revision {number} of bank {bank_id!r} was written by another request: read the bank again"
             )
-        return self._keep(bank)
+        return self._keep(held.extended(revisions) if held is not None else Bank.of(bank_id, revisions))
 
     def _keep(self, bank: Bank) -> Bank:
         # A read that began before an append may end after it.
@@ -87,8 +89,9 @@ class Library:
         return bank
 
 
-def _checked(bank_id: str, revisions: Sequence[pb.Revision]) -> Bank:
+def _sound(bank_id: str, made: Callable[[], Bank]) -> Bank:
+    """What was made of a history that the store gave."""
     try:
-        return Bank.of(bank_id, revisions)
+        return made()
     except InconsistentHistory as error:
         raise StoreError(f"the history of bank {bank_id!r} in the store is damaged: {error}") from error

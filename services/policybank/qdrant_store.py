@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,7 +53,7 @@ def _storing(action: str, where: str) -> Iterator[None]:
     """Turn any refusal of Qdrant into a StoreError: what could not be done, where and why."""
     try:
         yield
-    except (ApiException, grpc.RpcError, OSError, ValueError) as error:
+    except (ApiException, grpc.RpcError, OSError, ValueError, sqlite3.Error) as error:
         raise StoreError(f"cannot {action} in the policy bank store {where}: {_reason(error)}") from error
 
 

@@ -78,7 +78,7 @@ async def stage(mode: MemoryMode, **settings: Any) -> AsyncIterator[Stage]:
             "embedder_model": "none",
             "embedder_dimension": 8,
         }
-        bank_config = PolicyBankConfig(**common, **endpoint, embedder_dimension=8, store="memory")
+        bank_config = PolicyBankConfig(**common, **endpoint, store="memory")
         async with (
             servicer(bank_config, model) as banks,
             serving("127.0.0.1:0", [policybank_service(banks)]) as bank,

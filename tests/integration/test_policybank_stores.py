@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from qdrant_client import grpc as wire
+from qdrant_client.local.persistence import CollectionPersistence
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
@@ -231,6 +233,23 @@ class TestEmbedded:
         (tmp_path / "file").write_text("")
         with pytest.raises(InputError, match="file cannot hold a policy bank"):
             open_embedded(tmp_path / "file", "test")
+
+    async def test_a_full_disk_leaves_what_was_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = await embedded(tmp_path)
+        await store.append("b", revisions(1, 1))
+
+        def full(*args: Any) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(CollectionPersistence, "persist", full)
+            with pytest.raises(StoreError, match=r"cannot write a bank .*: database or disk is full"):
+                await store.append("b", revisions(2, 2))
+            assert await store.history("b") == revisions(1, 1)
+        assert await store.append("b", revisions(2, 2))
+        await store.close()
 
     async def test_another_dimension_is_refused(self, tmp_path: Path) -> None:
         await (await embedded(tmp_path)).close()
