@@ -2,7 +2,11 @@
 
     PolicysweepError
     ├── InputError                 what a person or a caller gave us is wrong
-    │   └── ManifestMismatch       a run is resumed with something that changes its results
+    │   ├── ManifestMismatch       a run is resumed with something that changes its results
+    │   ├── BankNotFound           no policy bank of this id, or no such revision or snapshot of it
+    │   ├── BankConflict           an id that is taken: by another bank, snapshot or request
+    │   ├── RevisionConflict       the bank has moved on since the caller looked
+    │   └── EmbedderMismatch       the bank was made with another embedder
     ├── InfrastructureError        no result; the unit is run again
     │   ├── ModelServerError       between us and a model server
     │   │   ├── ModelServerUnavailable
@@ -21,6 +25,7 @@
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
     ├── JudgeUnusable              a judge model whose answers cannot be used: a fault of the judge
+    ├── CuratorUnusable            a curator model whose answers cannot be used; nothing was recorded
     └── ToolFault                  a tool of ours failed for a reason of its own
 
 What each class counts as is stated here and nowhere else: `code` on the wire, `reason` in
@@ -199,6 +204,41 @@ class ToolFault(PolicysweepError):
 
     reason = "TOOL_FAULT"
     party = ep.FAULT_PARTY_TOOLS
+
+
+class BankNotFound(InputError):
+    """No bank of this id, or no such revision or snapshot of it."""
+
+    code = grpc.StatusCode.NOT_FOUND
+    reason = "BANK_NOT_FOUND"
+
+
+class BankConflict(InputError):
+    """An id that is taken: a bank, a snapshot or a request of the same id and another content."""
+
+    code = grpc.StatusCode.ALREADY_EXISTS
+    reason = "BANK_CONFLICT"
+
+
+class RevisionConflict(InputError):
+    """The bank has moved on since the caller looked. Look again, and decide anew."""
+
+    code = grpc.StatusCode.ABORTED
+    reason = "REVISION_CONFLICT"
+
+
+class EmbedderMismatch(InputError):
+    """The bank was made with another embedder; its vectors and ours cannot be compared."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+    reason = "EMBEDDER_MISMATCH"
+
+
+class CuratorUnusable(PolicysweepError):
+    """A curator model whose answers cannot be used. Nothing is recorded: an OMIT would be a judgement."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+    reason = "CURATOR_UNUSABLE"
 
 
 def _tree(root: type[PolicysweepError]) -> dict[str, type[PolicysweepError]]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-import policysweep.bank_errors  # noqa: F401 - its classes are then found by their reasons
+import policysweep.errors  # noqa: F401 - its classes are then found by their reasons
 from policysweep import errors
 from policysweep.rpc import status
 from policysweep.v1 import policybank_pb2 as pb

@@ -20,7 +20,7 @@ from datetime import datetime
 
 from google.protobuf.message import Message
 
-from policysweep.bank_errors import BankConflict, BankNotFound, RevisionConflict
+from policysweep.errors import BankConflict, BankNotFound, RevisionConflict
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.entries import bank_diff, entry_diff, same_content
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from policysweep.bank_errors import BankConflict, BankNotFound, CuratorUnusable, RevisionConflict
-from policysweep.errors import InputError
+from policysweep.errors import BankConflict, BankNotFound, CuratorUnusable, InputError, RevisionConflict
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import (
     Bank,

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from policysweep.bank_errors import CuratorUnusable
-from policysweep.errors import ContextOverflow
+from policysweep.errors import ContextOverflow, CuratorUnusable
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json, ResponseSchema
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import policybank_pb2 as pb

@@ -11,8 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
 
-from policysweep.bank_errors import BankNotFound, RevisionConflict
-from policysweep.errors import StoreError
+from policysweep.errors import BankNotFound, RevisionConflict, StoreError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import Bank, InconsistentHistory
 from services.policybank.store import BankStore

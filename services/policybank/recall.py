@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from policysweep.bank_errors import EmbedderMismatch
 from policysweep.bank_text import entry_text
-from policysweep.errors import InputError
+from policysweep.errors import EmbedderMismatch, InputError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import Bank, State
 from services.policybank.embedder import Embedder

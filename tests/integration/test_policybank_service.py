@@ -16,7 +16,7 @@ import grpc
 import numpy as np
 import pytest
 
-from policysweep import bank_errors, errors
+from policysweep import errors
 from policysweep.models.chat import ChatReply, ChatRequest
 from policysweep.models.openai_api import ModelDescription
 from policysweep.models.rehearsal import RehearsalServer
@@ -281,7 +281,7 @@ class TestWriting:
         async with bank_service() as stub:
             await create(stub)
             await learn(stub)
-            with pytest.raises(bank_errors.BankConflict, match="request id 'r-1' led to revision 2"):
+            with pytest.raises(errors.BankConflict, match="request id 'r-1' led to revision 2"):
                 await learn(stub, expected=2, reward=0.5)
             assert len(await history(stub)) == 2
 
@@ -306,7 +306,7 @@ class TestWriting:
             rivals = await asyncio.gather(
                 *(learn(stub, f"s-{at}", 2) for at in range(5)), return_exceptions=True
             )
-            assert sum(isinstance(each, bank_errors.RevisionConflict) for each in rivals) == 4
+            assert sum(isinstance(each, errors.RevisionConflict) for each in rivals) == 4
             assert [each.number for each in await history(stub)] == [1, 2, 3]
 
     async def test_other_banks_are_not_waited_for(self) -> None:
@@ -326,7 +326,7 @@ class TestWriting:
             await learn(two, "r-1", 1)
             assert (await learn(one, "r-1", 1)).replayed
             answers = await asyncio.gather(learn(one, "r-2", 2), learn(two, "r-3", 2), return_exceptions=True)
-            assert sum(isinstance(each, bank_errors.RevisionConflict) for each in answers) == 1
+            assert sum(isinstance(each, errors.RevisionConflict) for each in answers) == 1
             assert await history(one) == await history(two)
             assert len(await history(one)) == 3
 
@@ -354,7 +354,7 @@ class TestUnusableAnswers:
             await create(stub)
             asked = len(model.asked)
             model.scripted = ["prose", '{"operation": "OMIT"}', "prose"]
-            with pytest.raises(bank_errors.CuratorUnusable, match="no usable answer in 2 attempts, the last"):
+            with pytest.raises(errors.CuratorUnusable, match="no usable answer in 2 attempts, the last"):
                 await learn(stub)
             assert len(model.asked) == asked + 2
             assert len(await history(stub)) == 1
@@ -373,9 +373,9 @@ class TestUnusableAnswers:
     async def test_a_bank_is_made_whole_or_not_at_all(self) -> None:
         model = FakeModel(*["prose"] * 9)
         async with bank_service(model) as stub:
-            with pytest.raises(bank_errors.CuratorUnusable):
+            with pytest.raises(errors.CuratorUnusable):
                 await create(stub)
-            with pytest.raises(bank_errors.BankNotFound):
+            with pytest.raises(errors.BankNotFound):
                 await history(stub)
             assert not (await create(stub)).replayed
 
@@ -384,7 +384,7 @@ class TestUnusableAnswers:
         [
             (errors.ModelServerBusy("busy", retry_after=3), errors.ModelServerBusy),
             (errors.ModelServerUnavailable("gone"), errors.ModelServerUnavailable),
-            (errors.ContextOverflow("too long"), bank_errors.CuratorUnusable),
+            (errors.ContextOverflow("too long"), errors.CuratorUnusable),
         ],
     )
     async def test_a_fault_of_the_server_keeps_its_class(
@@ -408,7 +408,7 @@ class TestCreating:
             again = await create(stub, seed=9)
             assert (first.replayed, again.replayed) == (False, True)
             assert first.revision == again.revision
-            with pytest.raises(bank_errors.BankConflict, match="made from something else"):
+            with pytest.raises(errors.BankConflict, match="made from something else"):
                 await create(stub, database_schema="users(id)")
 
     async def test_a_fork_begins_where_the_other_stood_and_goes_its_own_way(self) -> None:
@@ -456,14 +456,14 @@ class TestHistory:
             assert (await ask(stub.CreateSnapshot(snapshot, timeout=9))).revision == 1
             await learn(stub)
             assert (await headers_of(stub, snapshot="before")).revision == 1
-            with pytest.raises(bank_errors.BankConflict, match=r"'before' .* stands for revision 1, not 2"):
+            with pytest.raises(errors.BankConflict, match=r"'before' .* stands for revision 1, not 2"):
                 await ask(stub.CreateSnapshot(snapshot, timeout=9))
             asked = pb.RollbackBankRequest(bank_id="b", to_snapshot="before", expected_revision=2)
             assert (await ask(stub.RollbackBank(asked, timeout=9))).revision.restored_revision == 1
             found = await ask(stub.GetBank(pb.GetBankRequest(bank_id="b"), timeout=9))
             assert (found.revision, found.entries) == (3, len((await history(stub))[0].entries))
             assert list(found.snapshots) == [pb.Snapshot(name="before", revision=1)]
-            with pytest.raises(bank_errors.BankNotFound, match="no snapshot 'after'"):
+            with pytest.raises(errors.BankNotFound, match="no snapshot 'after'"):
                 await exported_or_raise(stub, pb.BankRef(bank_id="b", snapshot="after"))
 
     async def test_the_history_comes_in_pages(self) -> None:
@@ -500,7 +500,7 @@ class TestHistory:
             assert await exported(other, pb.BankRef(bank_id="copy")) == records
             again = await ask(other.ImportBank(iter(imports("copy", records)), timeout=9))
             assert again.replayed
-            with pytest.raises(bank_errors.BankConflict, match="with another history"):
+            with pytest.raises(errors.BankConflict, match="with another history"):
                 await ask(other.ImportBank(iter(imports("copy", early)), timeout=9))
             learnt = await learn(other, bank_id="copy", expected=3)
             assert learnt.revision.number == 4
@@ -525,7 +525,7 @@ class TestHistory:
             records = spoil(await exported(stub, pb.BankRef(bank_id="b")))
             with pytest.raises(errors.InputError, match=problem):
                 await ask(stub.ImportBank(iter(imports("copy", records)), timeout=9))
-            with pytest.raises(bank_errors.BankNotFound):
+            with pytest.raises(errors.BankNotFound):
                 await history(stub, "copy")
 
 
@@ -645,7 +645,7 @@ class TestMethods:
         async with bank_service(store=store, embedder=BagOfWords("other")) as stub:
             fork = pb.CreateBankRequest(bank_id="f", fork_of=pb.BankRef(bank_id="b"))
             for call in (recall(stub, "flight"), learn(stub), ask(stub.CreateBank(fork, timeout=9))):
-                with pytest.raises(bank_errors.EmbedderMismatch, match="made with the embedder 'bag'"):
+                with pytest.raises(errors.EmbedderMismatch, match="made with the embedder 'bag'"):
                     await call
             assert len(await history(stub)) == 1
 
@@ -684,11 +684,11 @@ class TestBadInput:
                 stub.RecordFeedback(feedback(bank_id="nobody"), timeout=9),
                 stub.CreateBank(pb.CreateBankRequest(bank_id="f", fork_of=ref), timeout=9),
             ):
-                with pytest.raises(bank_errors.BankNotFound, match="no bank 'nobody'"):
+                with pytest.raises(errors.BankNotFound, match="no bank 'nobody'"):
                     await ask(call)
             await create(stub)
             late = pb.ListHeadersRequest(bank=pb.BankRef(bank_id="b", revision=2))
-            with pytest.raises(bank_errors.BankNotFound, match="has the revisions 1 to 1, not 2"):
+            with pytest.raises(errors.BankNotFound, match="has the revisions 1 to 1, not 2"):
                 await ask(stub.ListHeaders(late, timeout=9))
 
     async def test_requests_that_contradict_themselves(self) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from policysweep.bank_errors import BankNotFound
 from policysweep.domains.returns.resolution import resolution_options
-from policysweep.errors import ContextOverflow, InputError, ServiceUnavailable
+from policysweep.errors import BankNotFound, ContextOverflow, InputError, ServiceUnavailable
 from policysweep.models.chat import ChatReply, ChatRequest
 from policysweep.models.openai_api import ModelDescription
 from policysweep.v1 import agent_pb2, scenario_pb2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policysweep.bank_errors import BankConflict, BankNotFound, RevisionConflict
+from policysweep.errors import BankConflict, BankNotFound, RevisionConflict
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import (
     Bank,

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from policysweep.bank_errors import BankNotFound, RevisionConflict
-from policysweep.errors import StoreError
+from policysweep.errors import BankNotFound, RevisionConflict, StoreError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.library import Library
 from services.policybank.store import MemoryStore
