@@ -36,6 +36,11 @@ dependencies() {
   locked 'FILENAME ~ /left-out$/ { out[$1]; next } !(name in out)' "$work/left-out" requirements-runtime.lock \
     >"$work/requirements.txt"
   install_into "$prefix/bin/python" --require-hashes --only-binary :all: --requirement "$work/requirements.txt"
+  case $service in
+    # These play, grade and show tau2-bench, whose own requirements are a gigabyte of other things.
+    simulator | judge | cli)
+      install_into "$prefix/bin/python" --require-hashes --requirement requirements-tau2.txt ;;
+  esac
   # A quarter of the report's image would be the test suites of the statistics packages.
   find "$prefix"/lib/python*/site-packages/ -path '*/tests' -type d \
     -regex '.*/site-packages/\(scipy\|statsmodels\|pandas\)/.*' -prune -exec rm -rf {} +

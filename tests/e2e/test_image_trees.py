@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(TREES is None, reason="POLICYSWEEP_IMAGE_TREES names no trees: `make image-check`"),
 ]
 
-MEGABYTES = {"simulator": 120, "agent": 120, "judge": 120, "policybank": 400, "cli": 450}
+MEGABYTES = {"simulator": 150, "agent": 100, "judge": 150, "policybank": 400, "cli": 480}
 """What a tree may hold. The base image adds its Python, about 130."""
 
 
@@ -50,3 +50,12 @@ def test_the_code_is_installed_and_compiled(service: str) -> None:
     modules = list(installed.rglob("*.py"))
     assert modules
     assert all(list((path.parent / "__pycache__").glob(f"{path.stem}.*.pyc")) for path in modules)
+
+
+@pytest.mark.parametrize("service", ["simulator", "judge", "cli"])
+def test_tau2_bench_is_there(service: str) -> None:
+    code = "from policysweep.domains.tau2.domain import load_domain; load_domain('airline')"
+    done = subprocess.run(
+        [tree(service) / "bin" / "python", "-c", code], env={}, cwd="/", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -2,8 +2,8 @@
 
 Each workload gets a loopback address, and names in what is rendered are replaced by addresses; commands,
 settings, ports, probes and exit codes are taken as they are. With POLICYSWEEP_IMAGE_TREES the processes are
-those of the trees that scripts/build_image_tree.sh made, else those of this checkout. Not started: the policy
-bank and Qdrant, for which there is no server here.
+those of the trees that scripts/build_image_tree.sh made, else those of this checkout. Qdrant has no server
+here: the bank keeps what it has in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from tests.unit.deploy.test_jobs import action
 
 pytestmark = pytest.mark.e2e
 
-STARTED = ("rehearsal", "simulator", "agent", "judge", "results")
+STARTED = ("rehearsal", "simulator", "agent", "judge", "policybank", "results")
+REPLACED = {"POLICYSWEEP_POLICYBANK_STORE": "memory"}
 SECONDS = 120
 _TREES = os.environ.get("POLICYSWEEP_IMAGE_TREES")
 _USER = 10001
@@ -91,7 +92,9 @@ class Machine:
         tools = Path(_TREES).absolute() / "cli" / "bin" if _TREES else Path(sys.executable).parent
         environment = {"PATH": f"{tools}:/usr/bin:/bin", "HOME": "/", "PYTHONDONTWRITEBYTECODE": "1"}
         address = self.address(workload, int(variables.get("JOB_COMPLETION_INDEX", 0)))
-        environment |= {name: self.here(value, address) for name, value in workload.environment().items()}
+        settings = workload.environment()
+        settings |= {name: value for name, value in REPLACED.items() if name in settings}
+        environment |= {name: self.here(value, address) for name, value in settings.items()}
         arguments = [self.here(word, address) for word in workload.arguments(**variables)]
         user = unprivileged()
         with (self.folder / f"{workload.name}.log").open("ab") as log:
@@ -108,7 +111,7 @@ class Machine:
             )
 
     def start_services(self) -> None:
-        """Start all Deployments but the bank's; returns when their startup probes succeed."""
+        """Start all Deployments; returns when their startup probes succeed."""
         for workload in self.installation.in_role(*STARTED):
             self._running[workload.name] = self.start(workload)
         for workload in self.installation.in_role(*STARTED):
