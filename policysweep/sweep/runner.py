@@ -31,6 +31,10 @@ from policysweep.v1 import (
 _RunEpisode: TypeAlias = "grpc.aio.UnaryStreamMultiCallable[bytes, simulator_pb2.RunEpisodeResponse]"
 _RUN_EPISODE = f"/{simulator_pb2.DESCRIPTOR.services_by_name['SimulatorService'].full_name}/RunEpisode"
 
+_START_SECONDS = 0.002
+"""Pause between the starts of the first conversations. Started all at once they call their models all at
+once, turn after turn: with 256 in flight at 500 ms, each call then waits 45 ms for others instead of 20."""
+
 
 class RecordSink(Protocol):
     """Where results go."""
@@ -125,6 +129,7 @@ class Runner:
         async with asyncio.TaskGroup() as group:
             for _ in range(self._settings.concurrency):
                 group.create_task(self._work(backlog))
+                await asyncio.sleep(_START_SECONDS)
         return backlog
 
     async def _work(self, backlog: Backlog) -> None:
