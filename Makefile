@@ -5,7 +5,7 @@ bin := .venv/bin
 stamp := .venv/.installed
 code := policysweep services examples tests bench scripts
 
-.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check lock bench clean
+.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check image-check lock bench clean
 
 setup: $(stamp)
 
@@ -54,6 +54,12 @@ proto-baseline: setup
 # Every overlay built, validated against the schemas, and held to our own rules.
 k8s-check: setup
 	$(bin)/python -m pytest tests/unit/deploy
+
+# Each service's image as a plain folder, built by the Dockerfile's own script, and run from there.
+image-check: setup
+	for service in simulator agent judge policybank cli; do \
+		PYTHON=$(bin)/python scripts/build_image_tree.sh $$service build/image/$$service || exit 1; done
+	POLICYSWEEP_IMAGE_TREES=build/image $(bin)/python -m pytest tests/e2e/test_image_trees.py tests/e2e/test_manifests.py
 
 # Resolves the dependencies of pyproject.toml anew.
 lock: setup

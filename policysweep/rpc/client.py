@@ -13,7 +13,7 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 
 _KEEPALIVE_MS = 60_000
 
-# Retries belong to the driver alone, so gRPC's own are off. New replicas are found because servers end
+# Retries belong to the driver alone, so no retry policy is set. New replicas are found because servers end
 # connections after a while (see server.py) and the channel then resolves and balances anew.
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -21,7 +21,9 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.enable_retries", 0),
+    # Without a retry policy this permits only the transparent retry of calls that no server has seen, which
+    # happen whenever a server ends a connection by age.
+    ("grpc.enable_retries", 1),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 200),
