@@ -1,18 +1,21 @@
 """The main job, measured: CPU per model call, scenarios per second, and the share of the ideal under latency.
 
-The driver runs in this process, everything else as the processes that a local run starts. The rehearsal
-server stands for the model server, so its CPU is named apart and is not part of the figure per call.
+The driver runs in a process that plays one case, everything else as the processes that a local run starts.
+The rehearsal server stands for the model server: its CPU is named apart and no part of the figure per call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +120,16 @@ class _Meter:
 
 
 def measure(case: Case) -> Figures:
-    """Run one case."""
+    """Run one case in a process of its own: its driver holds nothing of earlier cases or other benchmarks."""
+    argv = (sys.executable, "-m", __name__, json.dumps(asdict(case)))
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return Figures(**{**json.loads(done.stdout), "case": case})
+
+
+def measure_here(case: Case) -> Figures:
+    """Run one case in this process."""
     calm_collector()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -127,12 +139,12 @@ def measure(case: Case) -> Figures:
 
 
 async def _measure(case: Case, folder: str) -> Figures:
-    async with Launcher(Path(folder, "logs"), print) as launcher:
+    async with Launcher(Path(folder, "logs"), _tell) as launcher:
         flags = ["--first-token", str(case.latency)]
         rehearsal = await launcher.start("rehearsal", "policysweep rehearsal", flags)
         spec = _spec(case, f"http://{rehearsal}/v1")
         meter = _Meter(launcher)
-        driver = Driver(spec, load_inputs(spec), WHOLE, print, make_runner=meter.make_runner)
+        driver = Driver(spec, load_inputs(spec), WHOLE, _tell, make_runner=meter.make_runner)
         ledger = await prepare_run(folder, spec.name)
         outcome = await driver.run(ledger, launcher)
         wall, used = time.monotonic() - meter.started, meter.used()
@@ -175,3 +187,11 @@ async def _calls(ledger: RunLedger) -> int:
             async for record in ledger.read_records()
         ]
     )
+
+
+def _tell(event: str) -> None:
+    print(event, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure_here(Case(**json.loads(sys.argv[1]))))))
