@@ -15,7 +15,7 @@ def within(schema: dict[str, Any], usual: tuple[int, int], draw: int, *, whole: 
     """
     step = _step(schema, whole=whole)
     low, high = _bounds(schema)
-    for start, end in _ranges(low, high, usual):
+    for start, end in _ranges(low, high, usual, step):
         for size in _sizes(step, schema, whole=whole):
             first, last = -(-start // size), end // size
             first += _is_excluded(first * size, schema, "exclusiveMinimum")
@@ -52,16 +52,19 @@ def _bounds(schema: dict[str, Any]) -> tuple[Fraction | None, Fraction | None]:
 
 
 def _ranges(
-    low: Fraction | None, high: Fraction | None, usual: tuple[int, int]
+    low: Fraction | None, high: Fraction | None, usual: tuple[int, int], step: Fraction
 ) -> list[tuple[Fraction, Fraction]]:
-    """Where to look: the usual range cut to the bounds, then the bounds, an open side as wide as usual."""
+    """Where to look: the usual range cut to the bounds, the bounds, then open sides wide enough for a step."""
+    open_below, open_above = low is None, high is None
     span = Fraction(usual[1] - usual[0] + 1)
     if low is None:
         low = Fraction(usual[0]) if high is None or high >= usual[0] else high - span * 100
     if high is None:
         high = max(Fraction(usual[1]), low + span * 100)
+    reach = max(span * 100, 2 * step)
+    wide = (min(low, high - reach) if open_below else low, max(high, low + reach) if open_above else high)
     cut = (max(low, Fraction(usual[0])), min(high, Fraction(usual[1])))
-    return [cut, (low, high)] if cut[0] <= cut[1] else [(low, high)]
+    return [cut, (low, high), wide] if cut[0] <= cut[1] else [(low, high), wide]
 
 
 def _is_excluded(value: Fraction, schema: dict[str, Any], keyword: str) -> bool:
