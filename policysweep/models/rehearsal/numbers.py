@@ -54,7 +54,7 @@ def _bounds(schema: dict[str, Any]) -> tuple[Fraction | None, Fraction | None]:
 def _ranges(
     low: Fraction | None, high: Fraction | None, usual: tuple[int, int], step: Fraction
 ) -> list[tuple[Fraction, Fraction]]:
-    """Where to look: the usual range cut to the bounds, the bounds, then open sides wide enough for a step."""
+    """Where to look: the usual range cut to the bounds, the bounds, then open sides wide enough to step."""
     open_below, open_above = low is None, high is None
     span = Fraction(usual[1] - usual[0] + 1)
     if low is None:
