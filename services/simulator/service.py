@@ -23,9 +23,10 @@ from services.simulator import environment
 from services.simulator.agent_client import GrpcAgent
 from services.simulator.config import SimulatorConfig
 from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, system_prompt
+from services.simulator.dialogue import Notify
 from services.simulator.tau2 import user as tau2_user
 from services.simulator.tau2.episodes import Tau2Episodes
-from services.simulator.turn_loop import Notify, TurnLoop
+from services.simulator.turn_loop import TurnLoop
 
 _Context = grpc.aio.ServicerContext[Any, Any]
 _Play = Callable[[Notify], Awaitable[ep.Episode]]

@@ -4,36 +4,25 @@
 
 An agent turn is a series of agent messages: each may call tools, whose results are appended, until a
 message without calls goes to the customer or a resolution is accepted. The loop does no I/O: agent,
-customer and order world are ports (ports.py). It knows one way to stop, `_Ended`, which names how and
-who failed; a fault of the infrastructure is any other exception and leaves no episode.
+customer and order world are ports (ports.py). What it shares with other conversations is in dialogue.py.
 
 Limits follow DRIP-R (arXiv 2605.07699): turns, tool rounds per turn, errors per side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn
 
-from policysweep.domains.returns.environment import ErrorKind
 from policysweep.domains.returns.reconcile import reconcile
-from policysweep.errors import AgentContractError, ContextOverflow, ToolFault
+from policysweep.domains.returns.results import ErrorKind, ToolOutcome
+from policysweep.errors import AgentContractError
 from policysweep.v1 import agent_pb2, simulator_pb2
 from policysweep.v1 import episode_pb2 as ep
+from services.simulator.dialogue import Dialogue, Ended, Notify
 from services.simulator.ports import AgentPort, CustomerPort, CustomerReply, Environment
 
-Notify = Callable[[ep.Message], None]
 
-
-class _Ended(Exception):
-    """The conversation is over."""
-
-    def __init__(self, reason: ep.EndReason.ValueType, fault: ep.FaultParty.ValueType, detail: str) -> None:
-        super().__init__(detail)
-        self.end = ep.EpisodeEnd(reason=reason, fault=fault, detail=detail)
-
-
-class TurnLoop:
+class TurnLoop(Dialogue):
     """One conversation. `play` runs it once."""
 
     def __init__(
@@ -46,52 +35,28 @@ class TurnLoop:
         notify: Notify,
     ) -> None:
         """`request` is the agent's request with all but the messages; it carries the conversation."""
-        self._limits = setup.limits
-        self._request = request
-        self._agent = agent
-        self._customer = customer
-        self._environment = environment
-        self._notify = notify
-        self._tokens = 0
-        self._offered = {option.outcome for option in request.resolution_options}
-        self._episode = ep.Episode(
-            episode_id=setup.episode_id,
-            scenario_id=setup.scenario.scenario_id,
-            task_id=setup.scenario.task_id,
-            agent_persona=setup.agent_persona,
-            seed=setup.seed,
+        super().__init__(
+            ep.Episode(
+                episode_id=setup.episode_id,
+                scenario_id=setup.scenario.scenario_id,
+                task_id=setup.scenario.task_id,
+                agent_persona=setup.agent_persona,
+                seed=setup.seed,
+            ),
+            request,
+            agent,
+            customer,
+            notify,
+            max_errors=setup.limits.max_errors,
+            max_tokens=setup.limits.max_tokens,
         )
+        self._limits = setup.limits
+        self._environment = environment
+        self._offered = {option.outcome for option in request.resolution_options}
 
     async def play(self, opening: str) -> ep.Episode:
         """Run the conversation from the customer's opening to its end."""
-        try:
-            await self._converse(opening)
-        except _Ended as ended:
-            self._episode.end.CopyFrom(ended.end)
-        except ToolFault as fault:
-            end = ep.EpisodeEnd(
-                reason=ep.END_REASON_TOOL_FAULT, fault=ep.FAULT_PARTY_TOOLS, detail=str(fault)
-            )
-            self._episode.end.CopyFrom(end)
-        return self._finished()
-
-    async def _converse(self, opening: str) -> NoReturn:
-        """Take turns until `_Ended`."""
-        self._say(ep.Message(role=ep.ROLE_CUSTOMER, content=opening))
-        self._episode.turns = 1
-        while True:
-            await self._agent_turn()
-            if self._episode.turns >= self._limits.max_turns:
-                raise _Ended(
-                    ep.END_REASON_TURN_LIMIT,
-                    ep.FAULT_PARTY_AGENT,
-                    f"no resolution after {self._limits.max_turns} customer turns",
-                )
-            await self._customer_turn()
-
-    def _finished(self) -> ep.Episode:
-        episode = self._episode
-        episode.messages.extend(self._request.messages)
+        episode = await self._until_ended(self._converse(opening))
         if episode.end.reason == ep.END_REASON_CUSTOMER_WITHDREW:
             episode.outcome = ep.OUTCOME_USER_ABORT
         elif episode.HasField("resolution"):
@@ -99,9 +64,18 @@ class TurnLoop:
         episode.reconciliation.CopyFrom(reconcile(episode.outcome, self._environment.writes()))
         return episode
 
-    def _say(self, message: ep.Message) -> None:
-        self._request.messages.append(message)
-        self._notify(message)
+    async def _converse(self, opening: str) -> NoReturn:
+        """Take turns until `Ended`."""
+        self._customer_says(opening)
+        while True:
+            await self._agent_turn()
+            if self._episode.turns >= self._limits.max_turns:
+                raise Ended(
+                    ep.END_REASON_TURN_LIMIT,
+                    ep.FAULT_PARTY_AGENT,
+                    f"no resolution after {self._limits.max_turns} customer turns",
+                )
+            await self._customer_turn()
 
     # ------------------------------------------------------------------ agent
 
@@ -112,7 +86,8 @@ class TurnLoop:
             response = await self._ask_agent()
             message = response.message
             self._say(message)
-            self._check_agent_message(response)
+            self._count_unusable(response)
+            self._check_agent_errors()
             if message.tool_calls:
                 rounds += 1
                 all_ok = self._run_agent_tools(message, rounds)
@@ -124,40 +99,6 @@ class TurnLoop:
             if message.content:
                 self._customer.hear(message.content)
 
-    async def _ask_agent(self) -> agent_pb2.RespondResponse:
-        response = await self._agent.respond(self._request)
-        self._request.step += 1
-        self._request.continuation = response.continuation
-        self._count(
-            ep.ModelCall(
-                role=ep.ROLE_AGENT,
-                after_message=len(self._request.messages),
-                usage=response.usage,
-                finish_reason=response.finish_reason,
-                consulted_spec_ids=response.consulted_spec_ids,
-            ),
-            response.rehearsal,
-        )
-        if response.finish_reason == ep.FINISH_REASON_CONTEXT_OVERFLOW:
-            raise _Ended(
-                ep.END_REASON_CONTEXT_OVERFLOW,
-                ep.FAULT_PARTY_AGENT,
-                "the conversation no longer fits into the agent model's context",
-            )
-        if response.message.role != ep.ROLE_AGENT:
-            raise AgentContractError(
-                f"the agent answered with role {ep.Role.Name(response.message.role)}, not ROLE_AGENT"
-            )
-        return response
-
-    def _check_agent_message(self, response: agent_pb2.RespondResponse) -> None:
-        message, errors = response.message, self._episode.errors
-        if response.finish_reason == ep.FINISH_REASON_LENGTH:
-            errors.agent_truncated += 1
-        elif not (message.content.strip() or message.tool_calls or response.HasField("resolution")):
-            errors.agent_empty_messages += 1
-        self._check_agent_errors()
-
     def _check_agent_errors(self) -> None:
         errors = self._episode.errors
         total = (
@@ -167,9 +108,9 @@ class TurnLoop:
             + errors.agent_truncated
         )
         if total >= self._limits.max_errors:
-            raise _Ended(ep.END_REASON_ERROR_LIMIT, ep.FAULT_PARTY_AGENT, f"the agent made {total} errors")
+            raise Ended(ep.END_REASON_ERROR_LIMIT, ep.FAULT_PARTY_AGENT, f"the agent made {total} errors")
         if errors.agent_repeated_calls > self._limits.max_repeated_calls:
-            raise _Ended(
+            raise Ended(
                 ep.END_REASON_REPEATED_CALLS,
                 ep.FAULT_PARTY_AGENT,
                 f"the agent repeated calls {errors.agent_repeated_calls} times",
@@ -178,7 +119,7 @@ class TurnLoop:
     def _run_agent_tools(self, message: ep.Message, rounds: int) -> bool:
         """Execute the calls in order; whether all succeeded."""
         if rounds > self._limits.max_tool_rounds:
-            raise _Ended(
+            raise Ended(
                 ep.END_REASON_TOOL_ROUND_LIMIT,
                 ep.FAULT_PARTY_AGENT,
                 f"more than {self._limits.max_tool_rounds} tool rounds in one turn",
@@ -186,28 +127,17 @@ class TurnLoop:
         all_ok = True
         for call in message.tool_calls:
             outcome = self._environment.call_agent_tool(call, statements=self._episode.turns)
-            self._say(
-                ep.Message(
-                    role=ep.ROLE_TOOL,
-                    content=outcome.content,
-                    tool_call_id=call.id,
-                    tool_name=call.name,
-                    tool_status=outcome.status,
-                )
-            )
+            self._say_result(call, outcome)
             all_ok = all_ok and outcome.status == ep.TOOL_STATUS_OK
-            self._count_tool_error(outcome.status, outcome.error_kind)
+            self._count_tool_error(outcome)
         self._check_agent_errors()
         return all_ok
 
-    def _count_tool_error(self, status: ep.ToolStatus.ValueType, kind: ErrorKind | None) -> None:
-        errors = self._episode.errors
-        if status == ep.TOOL_STATUS_ALREADY_CALLED:
-            errors.agent_repeated_calls += 1
-        elif kind is ErrorKind.MALFORMED:
-            errors.agent_malformed_calls += 1
-        elif kind is ErrorKind.UNKNOWN_TOOL:
-            errors.agent_unknown_tools += 1
+    def _count_tool_error(self, outcome: ToolOutcome) -> None:
+        if outcome.status == ep.TOOL_STATUS_ALREADY_CALLED:
+            self._episode.errors.agent_repeated_calls += 1
+        else:
+            self._count_misuse(outcome.error_kind)
 
     def _resolve(self, resolution: ep.Resolution) -> None:
         if resolution.outcome not in self._offered:
@@ -215,7 +145,7 @@ class TurnLoop:
                 f"the agent declared {ep.Outcome.Name(resolution.outcome)}, which was not offered"
             )
         self._episode.resolution.CopyFrom(resolution)
-        raise _Ended(ep.END_REASON_RESOLVED, ep.FAULT_PARTY_UNSPECIFIED, "")
+        raise Ended(ep.END_REASON_RESOLVED, ep.FAULT_PARTY_UNSPECIFIED, "")
 
     # --------------------------------------------------------------- customer
 
@@ -229,46 +159,21 @@ class TurnLoop:
                 self._run_customer_tools(reply, rounds)
                 continue
             if reply.text.strip() and reply.finish_reason != ep.FINISH_REASON_LENGTH:
-                self._say(ep.Message(role=ep.ROLE_CUSTOMER, content=reply.text))
-                self._episode.turns += 1
+                self._customer_says(reply.text)
                 return
             self._customer_error()
             self._customer.remind()
 
-    async def _ask_customer(self) -> CustomerReply:
-        try:
-            reply = await self._customer.reply()
-        except ContextOverflow as overflow:
-            raise _Ended(ep.END_REASON_CONTEXT_OVERFLOW, ep.FAULT_PARTY_CUSTOMER, str(overflow)) from overflow
-        self._count(
-            ep.ModelCall(
-                role=ep.ROLE_CUSTOMER,
-                after_message=len(self._request.messages),
-                usage=reply.usage,
-                finish_reason=reply.finish_reason,
-            ),
-            reply.rehearsal,
-        )
-        return reply
-
     def _run_customer_tools(self, reply: CustomerReply, rounds: int) -> None:
         if rounds > self._limits.max_tool_rounds:
-            raise _Ended(
+            raise Ended(
                 ep.END_REASON_TOOL_ROUND_LIMIT,
                 ep.FAULT_PARTY_CUSTOMER,
                 f"more than {self._limits.max_tool_rounds} customer tool rounds in one turn",
             )
         for call in reply.tool_calls:
             outcome = self._environment.call_customer_tool(call, statements=self._episode.turns)
-            self._customer.result(call, outcome.content)
-            self._episode.customer_tool_events.append(
-                ep.CustomerToolEvent(
-                    after_message=len(self._request.messages),
-                    call=call,
-                    result_json=outcome.content,
-                    status=outcome.status,
-                )
-            )
+            self._keep_customer_call(call, outcome)
             if outcome.error_kind in (ErrorKind.MALFORMED, ErrorKind.UNKNOWN_TOOL):
                 self._customer_error()
         if self._environment.withdrawal is not None:
@@ -277,31 +182,7 @@ class TurnLoop:
     def _withdraw(self, farewell: str) -> None:
         assert self._environment.withdrawal is not None
         if farewell.strip():
-            self._say(ep.Message(role=ep.ROLE_CUSTOMER, content=farewell))
-            self._episode.turns += 1
-        raise _Ended(
+            self._customer_says(farewell)
+        raise Ended(
             ep.END_REASON_CUSTOMER_WITHDREW, ep.FAULT_PARTY_UNSPECIFIED, self._environment.withdrawal.reason
         )
-
-    def _customer_error(self) -> None:
-        errors = self._episode.errors
-        errors.customer_errors += 1
-        if errors.customer_errors >= self._limits.max_errors:
-            raise _Ended(
-                ep.END_REASON_ERROR_LIMIT,
-                ep.FAULT_PARTY_CUSTOMER,
-                f"the customer simulator made {errors.customer_errors} errors",
-            )
-
-    # ----------------------------------------------------------------- budget
-
-    def _count(self, call: ep.ModelCall, rehearsal: bool) -> None:
-        self._episode.model_calls.append(call)
-        self._episode.rehearsal = self._episode.rehearsal or rehearsal
-        self._tokens += call.usage.prompt_tokens + call.usage.completion_tokens
-        if self._tokens > self._limits.max_tokens:
-            raise _Ended(
-                ep.END_REASON_TOKEN_BUDGET,
-                ep.FAULT_PARTY_BUDGET,
-                f"{self._tokens} tokens used, {self._limits.max_tokens} allowed",
-            )

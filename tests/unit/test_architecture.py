@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PURE = (
+    "services/simulator/dialogue.py",
     "services/simulator/turn_loop.py",
     "services/simulator/tau2/conversation.py",
     "policysweep/sweep/plan.py",

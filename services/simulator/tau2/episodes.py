@@ -10,8 +10,9 @@ from policysweep.models.chat import ChatModel
 from policysweep.models.tools import openai_tools
 from policysweep.v1 import agent_pb2, simulator_pb2
 from policysweep.v1 import episode_pb2 as ep
+from services.simulator.dialogue import Notify
 from services.simulator.ports import AgentPort
-from services.simulator.tau2.conversation import Conversation, Notify
+from services.simulator.tau2.conversation import Conversation
 from services.simulator.tau2.setup import check_setup, first_request, new_episode
 from services.simulator.tau2.user import ModelUser, system_prompt
 
