@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from policysweep.errors import ContextOverflow, ModelServerRejected, PolicysweepError
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json, ResponseSchema
+from policysweep.models.usage import add_usage
 from policysweep.v1 import agent_pb2, judge_pb2
 from policysweep.v1 import episode_pb2 as ep
 from services.judge.answer import Absent, problem
@@ -70,16 +71,8 @@ class Tally:
     rehearsal: bool = False
 
     def count(self, reply: ChatReply) -> None:
-        """Add a call. A number that no call reported stays absent."""
-        total, usage = self.usage, reply.usage
-        if usage.HasField("prompt_tokens"):
-            total.prompt_tokens += usage.prompt_tokens
-        if usage.HasField("cached_prompt_tokens"):
-            total.cached_prompt_tokens += usage.cached_prompt_tokens
-        if usage.HasField("completion_tokens"):
-            total.completion_tokens += usage.completion_tokens
-        total.latency_seconds += usage.latency_seconds
-        total.model_calls += 1
+        """Add a call."""
+        add_usage(self.usage, reply.usage)
         self.rehearsal = self.rehearsal or reply.rehearsal
 
 

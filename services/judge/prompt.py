@@ -18,10 +18,10 @@ from string import Template
 
 from policysweep.errors import InputError
 from policysweep.models.chat import Json
+from policysweep.quoting import quoted
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, scenario_pb2
 from services.judge import transcript
-from services.judge.quoting import quoted
 from services.judge.rubric import SCALE, Metric, Panel, Rubric
 from services.judge.score_sheet import OUTCOMES, TURN_LISTS, ScoreSheet
 

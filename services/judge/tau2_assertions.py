@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from policysweep.models.chat import ChatReply, Json, ResponseSchema
+from policysweep.quoting import quoted
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2
 from services.judge import prompt
 from services.judge.answer import Absent, read_object
 from services.judge.asking import Interrogator, Question, Tally
-from services.judge.quoting import quoted
 from services.judge.transcript import LAYOUT, transcript
 
 _RULES = Path(__file__).with_name("prompts").joinpath("assertions.md").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from policysweep.domains.returns.resolution import outcome_name
 from policysweep.errors import InputError
+from policysweep.quoting import quoted
 from policysweep.v1 import episode_pb2 as ep
-from services.judge.quoting import quoted
 
 LAYOUT = 1
 """Raised whenever the same episode is rendered differently, because that changes what the judge is asked."""

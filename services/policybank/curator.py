@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from policysweep.errors import ContextOverflow, CuratorUnusable
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json, ResponseSchema
+from policysweep.models.usage import add_usage
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank import answers, prompt
@@ -39,16 +40,8 @@ class Work:
     cost: pb.Revision = field(default_factory=pb.Revision)
 
     def count(self, reply: ChatReply) -> None:
-        """Add a call. A number that no call reported stays absent."""
-        total, usage = self.cost.usage, reply.usage
-        if usage.HasField("prompt_tokens"):
-            total.prompt_tokens += usage.prompt_tokens
-        if usage.HasField("cached_prompt_tokens"):
-            total.cached_prompt_tokens += usage.cached_prompt_tokens
-        if usage.HasField("completion_tokens"):
-            total.completion_tokens += usage.completion_tokens
-        total.latency_seconds += usage.latency_seconds
-        total.model_calls += 1
+        """Add a call."""
+        add_usage(self.cost.usage, reply.usage)
         self.cost.rehearsal = self.cost.rehearsal or reply.rehearsal
 
 

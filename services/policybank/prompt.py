@@ -18,10 +18,10 @@ from string import Template
 
 from policysweep.bank_text import entry_text
 from policysweep.models.chat import Json
+from policysweep.quoting import quoted
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import scenario_pb2
 from services.policybank import transcript
-from services.policybank.transcript import quoted
 
 _PROMPTS = Path(__file__).with_name("prompts")
 _NAMES = (

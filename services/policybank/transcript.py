@@ -1,35 +1,18 @@
-"""A task as a model reads it: what the customer, the agent and the tools wrote, every line of it quoted.
-
-A quoted line begins with "| ", and nothing that a prompt itself says does. A message that holds a heading,
-another turn or an order to the reader therefore stays visibly what it is.
-"""
+"""A task as a model reads it: what the customer, the agent and the tools wrote, every line of it quoted."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from policysweep.quoting import quoted
 from policysweep.v1 import episode_pb2 as ep
 
-PREFIX = "| "
 MESSAGE_CHARACTERS = 4_000
 """Characters shown of one message, or of one call's arguments."""
 RESULT_CHARACTERS = 1_500
 """Characters shown of one tool result."""
 
-# Control tokens of common chat templates would end the quoted text for the model; a blank breaks them.
-_CONTROL = re.compile(r"<(?=[|\uff5c]|/?s>|(?:start|end)_of_turn>)|\[(?=/?INST\])")
 _SPEAKERS = {ep.ROLE_CUSTOMER: "CUSTOMER", ep.ROLE_AGENT: "AGENT", ep.ROLE_TOOL: "TOOL"}
-
-
-def quoted(text: str, limit: int | None = None) -> str:
-    """`text` with every line quoted, and cut after `limit` characters with a note that says so."""
-    note = ""
-    if limit is not None and len(text) > limit:
-        note = f"\n(cut here: {len(text) - limit} of {len(text)} characters are left out)"
-        text = text[:limit]
-    text = _CONTROL.sub(lambda found: f"{found.group()} ", text)
-    return PREFIX + f"\n{PREFIX}".join(text.splitlines() or [""]) + note
 
 
 def transcript(episode: ep.Episode) -> str:

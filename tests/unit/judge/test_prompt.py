@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from policysweep.errors import InputError
+from policysweep.quoting import quoted
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2
 from services.judge import prompt, transcript
-from services.judge.quoting import quoted
 from services.judge.score_sheet import score_sheet
 
 from .support import DRIP_R, episode, panel, scenario, sheet, unresolved

@@ -1,7 +1,7 @@
-"""How text that others wrote stands in a judge's prompt: every line of it begins with "| ".
+"""How text that others wrote stands in a prompt of ours: every line of it begins with "| ".
 
 Nothing that the prompt itself says begins that way. A message that holds a heading, a closing tag, another
-turn or an order to the judge therefore stays visibly what it is, whatever it says.
+turn or an order to the reader therefore stays visibly what it is, whatever it says.
 """
 
 from __future__ import annotations
