@@ -52,6 +52,15 @@ def system_prompt(scenario: scenario_pb2.Scenario, order_id: str) -> str:
     )
 
 
+def opening_chat(system: str, opening: str) -> list[Mapping[str, Any]]:
+    """A chat in which the customer has written its first message."""
+    return [
+        {"role": "system", "content": system},
+        {"role": "user", "content": _OPENING_CUE},
+        {"role": "assistant", "content": opening},
+    ]
+
+
 class ModelCustomer:
     """A customer played by a chat model. Implements CustomerPort."""
 
@@ -59,15 +68,14 @@ class ModelCustomer:
         self,
         model: ChatModel,
         *,
-        system: str,
-        opening: str,
+        chat: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
         sampling: agent_pb2.Sampling,
         seed: int,
         session_id: str,
         timeout: Callable[[], float],
     ) -> None:
-        """`timeout` gives the seconds that the next model call may take."""
+        """`chat` is what was said so far; `timeout` gives the seconds that the next model call may take."""
         self._model = model
         self._tools = tools
         self._sampling = sampling
@@ -75,11 +83,7 @@ class ModelCustomer:
         self._session_id = session_id
         self._timeout = timeout
         self._unsaid: list[str] = []
-        self._messages: list[Mapping[str, Any]] = [
-            {"role": "system", "content": system},
-            {"role": "user", "content": _OPENING_CUE},
-            {"role": "assistant", "content": opening},
-        ]
+        self._messages = list(chat)
 
     async def reply(self) -> CustomerReply:
         """Call the model once and append what it said to the chat."""

@@ -22,7 +22,7 @@ from policysweep.v1 import episode_pb2 as ep
 from services.simulator import environment
 from services.simulator.agent_client import GrpcAgent
 from services.simulator.config import SimulatorConfig
-from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, system_prompt
+from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, opening_chat, system_prompt
 from services.simulator.dialogue import Notify
 from services.simulator.tau2 import user as tau2_user
 from services.simulator.tau2.episodes import Tau2Episodes
@@ -115,8 +115,7 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
     ) -> ModelCustomer:
         return ModelCustomer(
             self._model,
-            system=system_prompt(request.scenario, request.world.order.order_id),
-            opening=opening,
+            chat=opening_chat(system_prompt(request.scenario, request.world.order.order_id), opening),
             tools=self._customer_tools,
             sampling=self._sampling,
             seed=request.seed,

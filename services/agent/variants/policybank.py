@@ -24,6 +24,7 @@ from string import Template
 from policysweep.errors import ContextOverflow, InputError
 from policysweep.models.chat import ChatReply, ChatRequest, Json
 from policysweep.models.tools import openai_tool_calls
+from policysweep.models.usage import add_usage
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
@@ -66,14 +67,6 @@ class _Call:
         """What is left of the time for the answer."""
         return max(0.0, self.ends - time.monotonic())
 
-    def count(self, usage: ep.Usage) -> None:
-        """Add a model call. A number that no call reported stays absent."""
-        for name in ("prompt_tokens", "cached_prompt_tokens", "completion_tokens"):
-            if usage.HasField(name):
-                setattr(self.usage, name, getattr(self.usage, name) + getattr(usage, name))
-        self.usage.latency_seconds += usage.latency_seconds
-        self.usage.model_calls += usage.model_calls
-
 
 class PolicyBankAgent:
     """The baseline's prompt and tools, with a memory. Implements Agent."""
@@ -107,7 +100,7 @@ class PolicyBankAgent:
             response = answer(request, await self._converse(call))
         except ContextOverflow:
             response = overflow()
-            call.count(response.usage)
+            add_usage(call.usage, response.usage)
         response.usage.CopyFrom(call.usage)
         response.consulted_spec_ids.extend(dict.fromkeys(call.consulted))
         response.continuation = call.notes.write()
@@ -184,7 +177,7 @@ class PolicyBankAgent:
             timeout=call.seconds(),
         )
         reply = await self._model.complete(asked)
-        call.count(reply.usage)
+        add_usage(call.usage, reply.usage)
         return reply
 
     async def _exchange(self, call: _Call, reply: ChatReply) -> list[Json]:

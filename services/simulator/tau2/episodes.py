@@ -10,11 +10,12 @@ from policysweep.models.chat import ChatModel
 from policysweep.models.tools import openai_tools
 from policysweep.v1 import agent_pb2, simulator_pb2
 from policysweep.v1 import episode_pb2 as ep
+from services.simulator.customer import ModelCustomer
 from services.simulator.dialogue import Notify
 from services.simulator.ports import AgentPort
 from services.simulator.tau2.conversation import Conversation
 from services.simulator.tau2.setup import check_setup, first_request, new_episode
-from services.simulator.tau2.user import ModelUser, system_prompt
+from services.simulator.tau2.user import system_prompt
 
 
 class Tau2Episodes:
@@ -43,9 +44,11 @@ class Tau2Episodes:
     ) -> ep.Episode:
         """Run one conversation. `user_seconds` tells what the next call of the user's model may take."""
         tools = domain.user_box.definitions if domain.user_box is not None else ()
-        user = ModelUser(
+        system = system_prompt(setup.domain, setup.user_scenario, has_tools=bool(tools))
+        user = ModelCustomer(
             self._model,
-            system=system_prompt(setup.domain, setup.user_scenario, has_tools=bool(tools)),
+            # Unlike a customer, a user waits for the agent's greeting.
+            chat=[{"role": "system", "content": system}],
             tools=openai_tools(tools),
             sampling=self._sampling,
             seed=setup.seed,

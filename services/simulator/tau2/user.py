@@ -8,16 +8,13 @@ appended to.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from policysweep.domains.tau2 import CLOCK
-from policysweep.models.chat import ChatModel
-from policysweep.v1 import agent_pb2, tau2_pb2
 from policysweep.v1 import episode_pb2 as ep
-from services.simulator.customer import ModelCustomer
+from policysweep.v1 import tau2_pb2
 
 STOP_MARKS: Mapping[str, ep.EndReason.ValueType] = {
     "###STOP###": ep.END_REASON_USER_STOP,
@@ -64,31 +61,3 @@ def split_stop(text: str) -> tuple[str, ep.EndReason.ValueType | None]:
     for _, mark in found:
         text = text.replace(mark, "")
     return text.strip(), STOP_MARKS[found[0][1]] if found else None
-
-
-class ModelUser(ModelCustomer):
-    """A user played by a chat model. Unlike a customer, it waits for the agent's greeting."""
-
-    def __init__(
-        self,
-        model: ChatModel,
-        *,
-        system: str,
-        tools: Sequence[Mapping[str, Any]],
-        sampling: agent_pb2.Sampling,
-        seed: int,
-        session_id: str,
-        timeout: Callable[[], float],
-    ) -> None:
-        """`timeout` gives the seconds that the next model call may take."""
-        super().__init__(
-            model,
-            system=system,
-            opening="",
-            tools=tools,
-            sampling=sampling,
-            seed=seed,
-            session_id=session_id,
-            timeout=timeout,
-        )
-        self._messages = [{"role": "system", "content": system}]
