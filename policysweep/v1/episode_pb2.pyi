@@ -287,6 +287,8 @@ class _FaultPartyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FaultParty
     """A limit on tokens that the operator set."""
     FAULT_PARTY_JUDGE: _FaultParty.ValueType  # 6
     """The judge. Never lowers an agent's score."""
+    FAULT_PARTY_CURATOR: _FaultParty.ValueType  # 7
+    """The curator of a policy bank. Never lowers an agent's score."""
 
 class FaultParty(_FaultParty, metaclass=_FaultPartyEnumTypeWrapper):
     """Who is responsible for an end that is not clean."""
@@ -305,6 +307,8 @@ FAULT_PARTY_BUDGET: FaultParty.ValueType  # 5
 """A limit on tokens that the operator set."""
 FAULT_PARTY_JUDGE: FaultParty.ValueType  # 6
 """The judge. Never lowers an agent's score."""
+FAULT_PARTY_CURATOR: FaultParty.ValueType  # 7
+"""The curator of a policy bank. Never lowers an agent's score."""
 Global___FaultParty: _TypeAlias = FaultParty  # noqa: Y015
 
 @_typing.final
