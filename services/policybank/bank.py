@@ -20,9 +20,10 @@ from datetime import datetime
 
 from google.protobuf.message import Message
 
+from policysweep.bank_text import bank_diff, entry_diff
 from policysweep.errors import BankConflict, BankNotFound, RevisionConflict
 from policysweep.v1 import policybank_pb2 as pb
-from services.policybank.entries import bank_diff, entry_diff, same_content
+from services.policybank.entries import same_content
 
 
 class InconsistentHistory(ValueError):

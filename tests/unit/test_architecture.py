@@ -13,6 +13,8 @@ PURE = (
     "services/simulator/dialogue.py",
     "services/simulator/turn_loop.py",
     "services/simulator/tau2/conversation.py",
+    "services/policybank/bank.py",
+    "policysweep/bank_history.py",
     "policysweep/sweep/plan.py",
     "policysweep/report/statistics.py",
     "policysweep/report/agreement.py",
