@@ -505,6 +505,8 @@ class Revision(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     UNUSABLE_ANSWERS_FIELD_NUMBER: _builtins.int
     REHEARSAL_FIELD_NUMBER: _builtins.int
+    REGIME_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Counts from 1."""
     kind: Global___RevisionKind.ValueType
@@ -531,6 +533,10 @@ class Revision(_message.Message):
     """Answers of the curator that could not be used."""
     rehearsal: _builtins.bool
     """Whether the rehearsal model answered."""
+    regime: Global___FeedbackRegime.ValueType
+    """How much the feedback told; unspecified for a kind that rests on none."""
+    explanation: _builtins.str
+    """What the feedback said; empty when it gave the reward alone."""
     @_builtins.property
     def before(self) -> Global___Entry:
         """The entry before; absent for a new one."""
@@ -582,10 +588,12 @@ class Revision(_message.Message):
         usage: _episode_pb2.Usage | None = ...,
         unusable_answers: _builtins.int = ...,
         rehearsal: _builtins.bool = ...,
+        regime: Global___FeedbackRegime.ValueType = ...,
+        explanation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "after", b"after", "bank", b"bank", "before", b"before", "created_at", b"created_at", "provenance", b"provenance", "reward", b"reward", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "after", b"after", "bank", b"bank", "before", b"before", "capability_id", b"capability_id", "created_at", b"created_at", "diff", b"diff", "entries", b"entries", "failure_type", b"failure_type", "gap_class", b"gap_class", "kind", b"kind", "number", b"number", "provenance", b"provenance", "rationale", b"rationale", "rehearsal", b"rehearsal", "request_digest", b"request_digest", "request_id", b"request_id", "restored_revision", b"restored_revision", "reward", b"reward", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reward", b"_reward", "after", b"after", "bank", b"bank", "before", b"before", "capability_id", b"capability_id", "created_at", b"created_at", "diff", b"diff", "entries", b"entries", "explanation", b"explanation", "failure_type", b"failure_type", "gap_class", b"gap_class", "kind", b"kind", "number", b"number", "provenance", b"provenance", "rationale", b"rationale", "regime", b"regime", "rehearsal", b"rehearsal", "request_digest", b"request_digest", "request_id", b"request_id", "restored_revision", b"restored_revision", "reward", b"reward", "unusable_answers", b"unusable_answers", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__reward: _TypeAlias = _typing.Literal["reward"]  # noqa: Y015
     _WhichOneofArgType__reward: _TypeAlias = _typing.Literal["_reward", b"_reward"]  # noqa: Y015
@@ -704,6 +712,100 @@ class GetBankResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetBankResponse: _TypeAlias = GetBankResponse  # noqa: Y015
+
+@_typing.final
+class ListBanksRequest(_message.Message):
+    """Asks which banks there are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AFTER_BANK_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    after_bank_id: _builtins.str
+    """Only banks whose id sorts after this one; empty for all."""
+    page_size: _builtins.int
+    """Most banks to return; 0 for 100."""
+    def __init__(
+        self,
+        *,
+        after_bank_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_bank_id", b"after_bank_id", "page_size", b"page_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBanksRequest: _TypeAlias = ListBanksRequest  # noqa: Y015
+
+@_typing.final
+class ListBanksResponse(_message.Message):
+    """Banks, sorted by id."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANKS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BankSummary]:
+        """One for each bank."""
+
+    def __init__(
+        self,
+        *,
+        banks: _abc.Iterable[Global___BankSummary] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "more", b"more"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBanksResponse: _TypeAlias = ListBanksResponse  # noqa: Y015
+
+@_typing.final
+class BankSummary(_message.Message):
+    """A bank in a list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    CHANGED_AT_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    method: Global___MemoryMethod.ValueType
+    """How it remembers."""
+    revision: _builtins.int
+    """Its latest revision."""
+    entries: _builtins.int
+    """Entries at the latest revision."""
+    @_builtins.property
+    def changed_at(self) -> _timestamp_pb2.Timestamp:
+        """When the latest revision was written."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        method: Global___MemoryMethod.ValueType = ...,
+        revision: _builtins.int = ...,
+        entries: _builtins.int = ...,
+        changed_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["changed_at", b"changed_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "changed_at", b"changed_at", "entries", b"entries", "method", b"method", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankSummary: _TypeAlias = BankSummary  # noqa: Y015
 
 @_typing.final
 class CreateBankResponse(_message.Message):

@@ -45,6 +45,11 @@ class PolicyBankServiceStub:
                 request_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.SerializeToString,
                 response_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.FromString,
                 _registered_method=True)
+        self.ListBanks = channel.unary_unary(
+                '/policysweep.v1.PolicyBankService/ListBanks',
+                request_serializer=policysweep_dot_v1_dot_policybank__pb2.ListBanksRequest.SerializeToString,
+                response_deserializer=policysweep_dot_v1_dot_policybank__pb2.ListBanksResponse.FromString,
+                _registered_method=True)
         self.Recall = channel.unary_unary(
                 '/policysweep.v1.PolicyBankService/Recall',
                 request_serializer=policysweep_dot_v1_dot_policybank__pb2.RecallRequest.SerializeToString,
@@ -110,6 +115,13 @@ class PolicyBankServiceServicer:
 
     def GetBank(self, request, context):
         """What a bank is and where it stands. Deadline required.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBanks(self, request, context):
+        """Which banks there are. Deadline required.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -199,6 +211,11 @@ def add_PolicyBankServiceServicer_to_server(servicer, server):
                     servicer.GetBank,
                     request_deserializer=policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.FromString,
                     response_serializer=policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.SerializeToString,
+            ),
+            'ListBanks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBanks,
+                    request_deserializer=policysweep_dot_v1_dot_policybank__pb2.ListBanksRequest.FromString,
+                    response_serializer=policysweep_dot_v1_dot_policybank__pb2.ListBanksResponse.SerializeToString,
             ),
             'Recall': grpc.unary_unary_rpc_method_handler(
                     servicer.Recall,
@@ -306,6 +323,33 @@ class PolicyBankService:
             '/policysweep.v1.PolicyBankService/GetBank',
             policysweep_dot_v1_dot_policybank__pb2.GetBankRequest.SerializeToString,
             policysweep_dot_v1_dot_policybank__pb2.GetBankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBanks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/policysweep.v1.PolicyBankService/ListBanks',
+            policysweep_dot_v1_dot_policybank__pb2.ListBanksRequest.SerializeToString,
+            policysweep_dot_v1_dot_policybank__pb2.ListBanksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,8 @@ class PolicyBankServiceStub:
     """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required."""
     GetBank: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.GetBankRequest, _policybank_pb2.GetBankResponse]
     """What a bank is and where it stands. Deadline required."""
+    ListBanks: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.ListBanksRequest, _policybank_pb2.ListBanksResponse]
+    """Which banks there are. Deadline required."""
     Recall: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.RecallRequest, _policybank_pb2.RecallResponse]
     """Static retrieval for baseline memories. Deadline required."""
     ListHeaders: _grpc.UnaryUnaryMultiCallable[_policybank_pb2.ListHeadersRequest, _policybank_pb2.ListHeadersResponse]
@@ -73,6 +75,8 @@ class PolicyBankServiceAsyncStub(PolicyBankServiceStub):
     """Makes a bank from a policy, tools and a database schema, or forks one. Deadline required."""
     GetBank: _aio.UnaryUnaryMultiCallable[_policybank_pb2.GetBankRequest, _policybank_pb2.GetBankResponse]  # type: ignore[assignment]
     """What a bank is and where it stands. Deadline required."""
+    ListBanks: _aio.UnaryUnaryMultiCallable[_policybank_pb2.ListBanksRequest, _policybank_pb2.ListBanksResponse]  # type: ignore[assignment]
+    """Which banks there are. Deadline required."""
     Recall: _aio.UnaryUnaryMultiCallable[_policybank_pb2.RecallRequest, _policybank_pb2.RecallResponse]  # type: ignore[assignment]
     """Static retrieval for baseline memories. Deadline required."""
     ListHeaders: _aio.UnaryUnaryMultiCallable[_policybank_pb2.ListHeadersRequest, _policybank_pb2.ListHeadersResponse]  # type: ignore[assignment]
@@ -116,6 +120,14 @@ class PolicyBankServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_policybank_pb2.GetBankResponse, _abc.Awaitable[_policybank_pb2.GetBankResponse]]:
         """What a bank is and where it stands. Deadline required."""
+
+    @_abc_1.abstractmethod
+    def ListBanks(
+        self,
+        request: _policybank_pb2.ListBanksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policybank_pb2.ListBanksResponse, _abc.Awaitable[_policybank_pb2.ListBanksResponse]]:
+        """Which banks there are. Deadline required."""
 
     @_abc_1.abstractmethod
     def Recall(

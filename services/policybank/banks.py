@@ -51,6 +51,12 @@ class Banks:
         bank = await self._library.read(bank_id)
         return bank, await self._store.snapshots(bank_id)
 
+    async def summaries(self, after: str, count: int) -> tuple[list[pb.BankSummary], bool]:
+        """At most `count` banks whose id sorts after `after`, and whether there are more."""
+        ids = [bank_id for bank_id in await self._store.banks() if bank_id > after]
+        banks = [await self._library.read(bank_id) for bank_id in ids[:count]]
+        return [_summary(bank) for bank in banks], len(ids) > count
+
     async def at(self, ref: pb.BankRef) -> tuple[Bank, State]:
         """A bank and its state where `ref` points."""
         if not ref.HasField("revision") and not ref.snapshot:
@@ -224,6 +230,16 @@ class Banks:
         return bank is not None
 
 
+def _summary(bank: Bank) -> pb.BankSummary:
+    return pb.BankSummary(
+        bank_id=bank.bank_id,
+        method=bank.info.method,
+        revision=bank.latest.number,
+        entries=len(bank.latest.entries),
+        changed_at=bank.revisions[-1].created_at,
+    )
+
+
 def _same(bank: Bank, content: str) -> pb.Revision:
     first = bank.revisions[0]
     if first.request_digest != content:
@@ -239,6 +255,8 @@ def _evidence(request: pb.RecordFeedbackRequest, content: str) -> pb.Revision:
         request_id=request.request_id,
         request_digest=content,
         reward=request.reward,
+        regime=request.regime,
+        explanation=request.explanation,
         provenance=pb.Provenance(
             episode_id=request.episode.episode_id, task_id=request.task_id, request_id=request.request_id
         ),

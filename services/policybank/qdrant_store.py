@@ -120,7 +120,8 @@ class QdrantStore:
 
     def _prepare(self) -> None:
         self._create(self._revisions, vectors_config={})
-        self._index(self._revisions, "kind", models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD))
+        self._index(self._revisions, "kind", models.PayloadSchemaType.KEYWORD)
+        self._index(self._revisions, "number", models.PayloadSchemaType.INTEGER)
 
     def _create_vectors(self, dimension: int) -> None:
         # No graph over all vectors, only one for each bank that is large enough to need one.
@@ -141,11 +142,19 @@ class QdrantStore:
         tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
         self._index(collection, "bank_id", tenant)
 
-    def _index(self, collection: str, field: str, index: models.KeywordIndexParams) -> None:
+    def _index(self, collection: str, field: str, index: models.PayloadFieldSchema) -> None:
         if self._shared:  # the embedded Qdrant has no indexes
             self._client.create_payload_index(collection, field, field_schema=index)
 
     # --------------------------------------------------------------- histories
+
+    async def banks(self) -> list[str]:
+        """See BankStore."""
+        return await self._run("list the banks", self._banks)
+
+    def _banks(self) -> list[str]:
+        beginnings = self._found(_is("kind", "record"), _is("number", 1))
+        return sorted(str(payload["bank_id"]) for payload in beginnings)
 
     async def history(self, bank_id: str, after: int = 0) -> list[pb.Revision]:
         """See BankStore."""
@@ -216,19 +225,24 @@ class QdrantStore:
         return await self._run("read snapshots", self._snapshots, bank_id)
 
     def _snapshots(self, bank_id: str) -> list[pb.Snapshot]:
-        found: list[pb.Snapshot] = []
+        found = self._found(_is("bank_id", bank_id), _is("kind", "snapshot"))
+        return sorted(map(_snapshot, found), key=lambda snapshot: snapshot.name)
+
+    def _found(self, *conditions: models.FieldCondition) -> Iterator[dict[str, Any]]:
+        """The payloads of all points that meet the conditions, without the histories in them."""
         offset: Any = None
         while True:
             points, offset = self._client.scroll(
                 self._revisions,
-                scroll_filter=models.Filter(must=[_is("bank_id", bank_id), _is("kind", "snapshot")]),
+                scroll_filter=models.Filter(must=list(conditions)),
                 limit=_PAGE,
                 offset=offset,
+                with_payload=["bank_id", "name", "number"],
                 consistency=_MAJORITY,
             )
-            found += [_snapshot(point.payload or {}) for point in points]
+            yield from (point.payload or {} for point in points)
             if offset is None:
-                return sorted(found, key=lambda snapshot: snapshot.name)
+                return
 
     # ----------------------------------------------------------------- vectors
 
@@ -285,7 +299,7 @@ class EmbeddedStore(QdrantStore):
         return rank(query, vectors, limit)
 
 
-def _is(field: str, value: str) -> models.FieldCondition:
+def _is(field: str, value: str | int) -> models.FieldCondition:
     return models.FieldCondition(key=field, match=models.MatchValue(value=value))
 
 

@@ -82,6 +82,15 @@ class PolicyBankServicer(policybank_pb2_grpc.PolicyBankServiceServicer):
             info=bank.info, revision=latest.number, entries=len(latest.entries), snapshots=snapshots
         )
 
+    async def ListBanks(  # noqa: N802 - the contract's name
+        self, request: pb.ListBanksRequest, context: _Context
+    ) -> pb.ListBanksResponse:
+        """A page of the banks."""
+        if request.page_size < 0:
+            raise InputError("ListBanks: page_size must not be negative")
+        found, more = await self._banks.summaries(request.after_bank_id, request.page_size or _PAGE)
+        return pb.ListBanksResponse(banks=found, more=more)
+
     async def Recall(  # noqa: N802 - the contract's name
         self, request: pb.RecallRequest, context: _Context
     ) -> pb.RecallResponse:

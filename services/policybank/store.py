@@ -35,6 +35,10 @@ class BankStore(Protocol):
         """Whether other processes may write to it."""
         ...
 
+    async def banks(self) -> list[str]:
+        """The ids of all banks, sorted."""
+        ...
+
     async def history(self, bank_id: str, after: int = 0) -> list[pb.Revision]:
         """The revisions after the number `after`, oldest first; none for a bank that does not exist.
 
@@ -92,6 +96,10 @@ class MemoryStore:
         self._histories: dict[str, list[bytes]] = {}
         self._snapshots: dict[str, dict[str, int]] = {}
         self._vectors: dict[str, dict[str, Vector]] = {}
+
+    async def banks(self) -> list[str]:
+        """See BankStore."""
+        return sorted(self._histories)
 
     async def history(self, bank_id: str, after: int = 0) -> list[pb.Revision]:
         """See BankStore."""

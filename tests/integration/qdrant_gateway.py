@@ -96,12 +96,18 @@ class Gateway:
         return wire.GetResponse(result=[RestToGrpc.convert_retrieved_point(each) for each in records])
 
     def scroll(self, request: Any) -> Any:
-        records, _ = self.qdrant.scroll(
+        offset = GrpcToRest.convert_point_id(request.offset) if request.HasField("offset") else None
+        records, following = self.qdrant.scroll(
             request.collection_name,
             scroll_filter=GrpcToRest.convert_filter(request.filter),
             limit=request.limit,
+            offset=offset,
+            with_payload=GrpcToRest.convert_with_payload_selector(request.with_payload),
         )
-        return wire.ScrollResponse(result=[RestToGrpc.convert_retrieved_point(each) for each in records])
+        return wire.ScrollResponse(
+            result=[RestToGrpc.convert_retrieved_point(each) for each in records],
+            next_page_offset=None if following is None else wire.PointId(uuid=str(following)),
+        )
 
     def query(self, request: Any) -> Any:
         assert request.params.exact

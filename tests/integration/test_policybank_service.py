@@ -228,6 +228,7 @@ class TestPolicyBank:
         assert f"+KEY INSIGHT: {LESSON}" in revision.diff
         assert revision.provenance == pb.Provenance(episode_id="e-r-1", task_id="7", request_id="r-1")
         assert list(revision.after.provenance) == [revision.provenance]
+        assert (revision.regime, revision.explanation) == (pb.FEEDBACK_REGIME_EXPLANATION, LESSON)
         assert (headers.revision, learnt.replayed, learnt.usage.model_calls) == (2, False, 1)
 
     async def test_what_no_entry_covers_is_added_and_what_is_known_is_omitted(self) -> None:
@@ -433,6 +434,30 @@ class TestCreating:
             synapse = pb.CreateBankRequest(bank_id="s", fork_of=ref, method=pb.MEMORY_METHOD_SYNAPSE)
             with pytest.raises(errors.InputError, match="cannot be forked into one of MEMORY_METHOD_SYNAPSE"):
                 await ask(stub.CreateBank(synapse, timeout=9))
+
+
+class TestList:
+    async def test_banks_are_listed_page_by_page(self) -> None:
+        async with bank_service() as stub:
+            for bank_id in ("c", "a", "b/ü"):
+                await create(stub, bank_id, pb.MEMORY_METHOD_SYNAPSE)
+            await learn(stub, bank_id="c", reward=1.0)
+            first = await stub.ListBanks(pb.ListBanksRequest(page_size=2), timeout=9)
+            last = await stub.ListBanks(
+                pb.ListBanksRequest(page_size=2, after_bank_id=first.banks[-1].bank_id), timeout=9
+            )
+        assert [each.bank_id for each in first.banks] == ["a", "b/ü"]
+        assert (first.more, last.more) == (True, False)
+        (told,) = last.banks
+        assert (told.bank_id, told.method, told.revision) == ("c", pb.MEMORY_METHOD_SYNAPSE, 2)
+        assert told.changed_at.seconds > 0
+        assert told.entries == 1
+
+    async def test_an_empty_store_has_none(self) -> None:
+        async with bank_service() as stub:
+            assert await stub.ListBanks(pb.ListBanksRequest(), timeout=9) == pb.ListBanksResponse()
+            with pytest.raises(errors.InputError, match="page_size must not be negative"):
+                await ask(stub.ListBanks(pb.ListBanksRequest(page_size=-1), timeout=9))
 
 
 class TestHistory:

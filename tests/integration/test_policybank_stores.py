@@ -23,6 +23,7 @@ from qdrant_client.local.persistence import CollectionPersistence
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
+from services.policybank import qdrant_store
 from services.policybank.identity import derived_id
 from services.policybank.qdrant_store import EmbeddedStore, QdrantStore, open_embedded, open_server
 from services.policybank.store import BankStore, MemoryStore, Vector
@@ -97,6 +98,24 @@ def revisions(first: int, last: int, note: str = "") -> list[pb.Revision]:
 def unit(*numbers: float) -> Vector:
     vector = np.array([*numbers, *[0.0] * (DIMENSION - len(numbers))], dtype=np.float32)
     return vector / np.float32(np.linalg.norm(vector))
+
+
+class TestBanks:
+    async def test_all_banks_are_listed_whatever_they_are_called(self, store: BankStore) -> None:
+        assert await store.banks() == []
+        for bank_id in HOSTILE:
+            await store.append(bank_id, revisions(1, 1))
+            await store.append(bank_id, revisions(2, 3))
+        await store.name("b", pb.Snapshot(name="of no bank", revision=1))
+        assert await store.banks() == sorted(HOSTILE)
+
+    async def test_they_are_listed_over_many_pages(
+        self, store: BankStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(qdrant_store, "_PAGE", 3)
+        for number in range(10):
+            await store.append(f"b{number}", revisions(1, 1))
+        assert await store.banks() == [f"b{number}" for number in range(10)]
 
 
 class TestHistories:
@@ -304,6 +323,7 @@ class TestServer:
         assert set(held.indexes) == {
             ("p_revisions", "bank_id", True),
             ("p_revisions", "kind", False),
+            ("p_revisions", "number", False),
             ("p_vectors", "bank_id", True),
         }
         assert (held.layouts["p_vectors"].m, held.layouts["p_vectors"].payload_m) == (0, 16)
