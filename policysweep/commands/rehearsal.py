@@ -36,6 +36,12 @@ _log = structlog.get_logger(__name__)
 )
 @click.option("--max-model-len", default=32_768, show_default=True, help="Context in tokens.")
 @click.option(
+    "--tool-calling/--no-tool-calling",
+    default=True,
+    show_default=True,
+    help="Whether requests may offer tools; without, as a server that knows none.",
+)
+@click.option(
     "--fault",
     "faults",
     multiple=True,
@@ -56,6 +62,7 @@ def rehearsal(
     jitter: float,
     max_concurrency: int,
     max_model_len: int,
+    tool_calling: bool,
     faults: tuple[str, ...],
     fault_seed: int,
     tau2_gold: Path | None,
@@ -73,6 +80,7 @@ def rehearsal(
         jitter=jitter,
         max_concurrency=max_concurrency,
         max_model_len=max_model_len,
+        tool_calling=tool_calling,
         faults=fault_rates(faults),
         fault_seed=fault_seed,
         tau2_gold=tau2_gold,

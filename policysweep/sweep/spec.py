@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
 
 from policysweep.errors import InputError
+from policysweep.models.prompted_tools import ToolMode
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
     AgentName,
@@ -100,10 +101,20 @@ class ModelSpec(_Part):
 
     def settings(self) -> dict[str, str | int | float]:
         """What the file sets, under the names that the service's configuration uses."""
-        return self.model_dump(include=set(ModelSpec.model_fields), exclude_none=True)
+        return self.model_dump(exclude={"name", "target"}, exclude_none=True)
 
 
-class CustomerSpec(ModelSpec):
+class ToolCallingSpec(ModelSpec):
+    """A served model that calls tools."""
+
+    tool_mode: ToolMode | None = Field(
+        default=None,
+        description="How the model is given its tools: native, by the server's tool calling, or prompted, in "
+        "the prompt, for models and servers without it.",
+    )
+
+
+class CustomerSpec(ToolCallingSpec):
     """The model that plays the customer, for the simulator that a local run starts."""
 
     model: str = Field(
@@ -142,7 +153,7 @@ class ServedSpec(ModelSpec):
         return self
 
 
-class AgentSpec(ServedSpec):
+class AgentSpec(ServedSpec, ToolCallingSpec):
     """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
 
     kind = "agent"

@@ -229,6 +229,7 @@ class AgentInfo(_message.Message):
     REHEARSAL_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     POLICY_WITHHELD_FIELD_NUMBER: _builtins.int
+    TOOL_MODE_FIELD_NUMBER: _builtins.int
     variant: _builtins.str
     """Name of the implementation, for example "baseline"."""
     model: _builtins.str
@@ -245,6 +246,8 @@ class AgentInfo(_message.Message):
     """Version of the implementation."""
     policy_withheld: _builtins.bool
     """Whether the written policy is left out of the prompt, so that the agent knows what the bank holds alone."""
+    tool_mode: _builtins.str
+    """How the model is given its tools: "native", by the server's tool calling, or "prompted", in the prompt."""
     @_builtins.property
     def sampling(self) -> Global___Sampling:
         """Sampling parameters."""
@@ -260,10 +263,11 @@ class AgentInfo(_message.Message):
         rehearsal: _builtins.bool = ...,
         version: _builtins.str = ...,
         policy_withheld: _builtins.bool = ...,
+        tool_mode: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "policy_withheld", b"policy_withheld", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "variant", b"variant", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "policy_withheld", b"policy_withheld", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tool_mode", b"tool_mode", "variant", b"variant", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -347,6 +347,7 @@ class SimulatorInfo(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     TAU2_PROMPT_DIGEST_FIELD_NUMBER: _builtins.int
     TAU2_PACKAGE_FIELD_NUMBER: _builtins.int
+    TOOL_MODE_FIELD_NUMBER: _builtins.int
     customer_model: _builtins.str
     """The customer's served model."""
     prompt_digest: _builtins.str
@@ -363,6 +364,10 @@ class SimulatorInfo(_message.Message):
     """The tau2-bench package with its version, which decides tools, databases and policies; empty when it is
     not installed, and unless asked for.
     """
+    tool_mode: _builtins.str
+    """How the customer's model is given its tools: "native", by the server's tool calling, or "prompted", in the
+    prompt.
+    """
     @_builtins.property
     def sampling(self) -> _agent_pb2.Sampling:
         """Sampling parameters of the customer."""
@@ -378,10 +383,11 @@ class SimulatorInfo(_message.Message):
         version: _builtins.str = ...,
         tau2_prompt_digest: _builtins.str = ...,
         tau2_package: _builtins.str = ...,
+        tool_mode: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["customer_model", b"customer_model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tau2_package", b"tau2_package", "tau2_prompt_digest", b"tau2_prompt_digest", "tools_digest", b"tools_digest", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["customer_model", b"customer_model", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tau2_package", b"tau2_package", "tau2_prompt_digest", b"tau2_prompt_digest", "tool_mode", b"tool_mode", "tools_digest", b"tools_digest", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,15 +8,22 @@ from pydantic import Field
 
 from policysweep.config import ModelEndpoint, ServiceConfig
 from policysweep.errors import InputError
+from policysweep.models.prompted_tools import ToolMode
 
 MemoryMode = Literal["none", "static_start", "static_turn", "retrieve", "full"]
 
 
 class AgentConfig(ServiceConfig, ModelEndpoint):
-    """Serves an agent: a model with native tool calling behind an OpenAI-compatible server.
+    """Serves an agent: a model that calls tools, behind an OpenAI-compatible server.
 
     Without a memory it is the baseline.
     """
+
+    tool_mode: ToolMode = Field(
+        "native",
+        description="How the model is given its tools: by the server's tool calling, or in the prompt, for "
+        "models and servers without it.",
+    )
 
     memory: MemoryMode = Field(
         "none",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from policysweep.config import ModelEndpoint, ServiceConfig
+from policysweep.models.prompted_tools import ToolMode
 
 
 class SimulatorConfig(ServiceConfig, ModelEndpoint):
@@ -10,3 +13,9 @@ class SimulatorConfig(ServiceConfig, ModelEndpoint):
 
     The model settings are those of the customer.
     """
+
+    tool_mode: ToolMode = Field(
+        "native",
+        description="How the customer's model is given its tools: by the server's tool calling, or in the "
+        "prompt, for models and servers without it.",
+    )

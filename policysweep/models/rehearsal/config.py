@@ -26,6 +26,8 @@ class RehearsalConfig:
     """Requests that are answered at a time, per model; the others queue. 0 is no limit."""
     max_model_len: int = 32_768
     """Context in tokens, prompt and answer together."""
+    tool_calling: bool = True
+    """Whether requests may offer tools; without, tools have to stand in the prompt (tool_mode prompted)."""
     prefix_cache_tokens: int = 2_000_000
     """Tokens that the simulated prefix cache holds, per model."""
     faults: Mapping[str, float] = field(default_factory=dict)

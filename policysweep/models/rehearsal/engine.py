@@ -6,9 +6,10 @@ each would have its own server.
 
 from __future__ import annotations
 
-from policysweep.models.rehearsal import tokens
+from policysweep.models.rehearsal import prompted, tokens
 from policysweep.models.rehearsal.config import RehearsalConfig
 from policysweep.models.rehearsal.dispositions import DISPOSITIONS
+from policysweep.models.rehearsal.draft import Draft
 from policysweep.models.rehearsal.faults import MODEL_FAULTS, FaultKind, FaultPlan
 from policysweep.models.rehearsal.latency import LatencyModel, Slots
 from policysweep.models.rehearsal.metrics import Metrics
@@ -35,6 +36,7 @@ class Engine:
         self.metrics = Metrics()
         self.latency = LatencyModel(config.first_token, config.per_token, config.jitter)
         self.max_model_len = config.max_model_len
+        self._tool_calling = config.tool_calling
         self.faults = FaultPlan(config.faults, config.fault_seed)
         self._fault_seed = config.fault_seed
         self._gold = read_gold(config.tau2_gold) if config.tau2_gold is not None else GoldBook()
@@ -56,15 +58,31 @@ class Engine:
 
         Raises ApiError (400) when prompt and answer do not fit into the context.
         """
+        self._check_tools(request)
         pieces = list(tokens.prompt_pieces(request.messages, request.tools))
         self._check_length(tokens.total(pieces), request.max_tokens)
         prompt = served.cache.measure(pieces)
         served.metrics.prompted(prompt.prompt, prompt.cached)
-        draft = respond(request, self._gold)
-        if fault is not None and fault in MODEL_FAULTS:
-            draft = MODEL_FAULTS[fault](draft, request)
-        draft = limited(draft, request.max_tokens)
+        draft = limited(self._draft(request, fault), request.max_tokens)
         return Completion(request, draft, prompt, tokens.count_draft(draft))
+
+    def _draft(self, request: ParsedRequest, fault: FaultKind | None) -> Draft:
+        asked = prompted.native_request(request)
+        if asked is not None:
+            return prompted.written(self._spoilt(asked, fault))
+        return self._spoilt(request, fault)
+
+    def _spoilt(self, request: ParsedRequest, fault: FaultKind | None) -> Draft:
+        draft = respond(request, self._gold)
+        return MODEL_FAULTS[fault](draft, request) if fault is not None and fault in MODEL_FAULTS else draft
+
+    def _check_tools(self, request: ParsedRequest) -> None:
+        """Refuse tools, in vLLM's words, when the server is started without tool calling."""
+        if request.tools and not self._tool_calling:
+            raise ApiError(
+                '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+                param="tool_choice",
+            )
 
     def _check_length(self, prompt_tokens: int, max_tokens: int | None) -> None:
         """Refuse what does not fit, in vLLM's words: clients recognise a context overflow by them."""
