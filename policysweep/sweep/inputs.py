@@ -43,12 +43,12 @@ class RunInputs:
 
 def encode_scenarios(inputs: RunInputs) -> bytes:
     """The scenarios as JSON Lines, with their units when the run was imported."""
-    return b"".join(_line(_scenario_line(scenario, inputs)) for scenario in inputs.scenarios)
+    return b"".join(encode_line(_scenario_line(scenario, inputs)) for scenario in inputs.scenarios)
 
 
 def _scenario_line(scenario: scenario_pb2.Scenario, inputs: RunInputs) -> dict[str, Any]:
     units = inputs.imported.get(scenario.scenario_id, ())
-    return _as_json(scenario) | ({_UNITS: [_as_json(unit) for unit in units]} if units else {})
+    return as_json(scenario) | ({_UNITS: [as_json(unit) for unit in units]} if units else {})
 
 
 def encode_worlds(inputs: RunInputs) -> bytes:
@@ -61,7 +61,7 @@ def encode_worlds(inputs: RunInputs) -> bytes:
     tasks = sorted({scenario.task_id for scenario in inputs.scenarios})
     if missing := [task for task in tasks if task not in inputs.worlds]:
         raise InputError(f"no order world for {', '.join(missing[:5])}: {len(missing)} tasks have none")
-    return b"".join(_line({"task_id": task, "world": _as_json(inputs.worlds[task])}) for task in tasks)
+    return b"".join(encode_line({"task_id": task, "world": as_json(inputs.worlds[task])}) for task in tasks)
 
 
 def decode_inputs(scenarios: bytes, worlds: bytes, where: str) -> RunInputs:
@@ -80,8 +80,8 @@ def decode_inputs(scenarios: bytes, worlds: bytes, where: str) -> RunInputs:
         return data["task_id"], json_format.ParseDict(data["world"], world_pb2.OrderWorld())
 
     return RunInputs(
-        list(_parsed(scenarios, f"{where}/{SCENARIOS}", scenario)),
-        dict(_parsed(worlds, f"{where}/{WORLDS}", world)),
+        list(parsed_lines(scenarios, f"{where}/{SCENARIOS}", scenario)),
+        dict(parsed_lines(worlds, f"{where}/{WORLDS}", world)),
         imported,
     )
 
@@ -101,24 +101,28 @@ def describe_difference(old: RunInputs, new: RunInputs) -> str:
             name for name in before if name in after and old.imported.get(name) != new.imported.get(name)
         ],
     }
-    found = [f"{label} {_some(names)}" for label, names in groups.items() if names]
+    found = [f"{label} {some(names)}" for label, names in groups.items() if names]
     return "; ".join(found) or "the scenarios stand in another order"
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _as_json(message: Message) -> dict[str, Any]:
+def as_json(message: Message) -> dict[str, Any]:
+    """A message as protobuf JSON with the field names of the contract."""
     return json_format.MessageToDict(message, preserving_proto_field_name=True)
 
 
-def _line(data: dict[str, Any]) -> bytes:
+def encode_line(data: dict[str, Any]) -> bytes:
+    """One line of a JSON Lines file; equal data gives equal bytes."""
     # Sorted keys, because the order of a protobuf map's entries is not defined.
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _parsed(data: bytes, name: str, parse: Callable[[Any], Item]) -> Iterator[Item]:
+def parsed_lines(data: bytes, name: str, parse: Callable[[Any], Item]) -> Iterator[Item]:
+    """What `parse` makes of each line of a JSON Lines file; InputError that names file and line."""
     for number, line in enumerate(data.splitlines(), start=1):
         try:
             yield parse(orjson.loads(line))

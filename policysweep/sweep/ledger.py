@@ -18,9 +18,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
-import structlog
-
 from policysweep.errors import InputError, ManifestMismatch, StoreError
+from policysweep.sweep.failures import FailureFolder
 from policysweep.sweep.inputs import (
     SCENARIOS,
     WORLDS,
@@ -33,11 +32,7 @@ from policysweep.sweep.inputs import (
 from policysweep.sweep.manifest import decode_manifest, describe_changes, encode_manifest, version_note
 from policysweep.sweep.records import (
     DamagedRecord,
-    decode_failure,
     decode_record,
-    encode_failure,
-    failed_unit,
-    failure_name,
     record_name,
     record_problems,
     unit_of,
@@ -48,12 +43,6 @@ from policysweep.v1 import run_pb2
 
 MANIFEST = "manifest.json"
 EPISODES = "episodes"
-FAILURES = "failures"
-
-MAX_KEPT_ATTEMPTS = 20
-"""Failed attempts that are kept of a unit; the oldest are dropped."""
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +61,12 @@ class RunLedger:
     def __init__(self, store: ResultStore) -> None:
         self._store = store
         self._episodes = store.within(EPISODES)
-        self._failures = store.within(FAILURES)
+        self._failures = FailureFolder(store, run_pb2.UnitFailure, lambda failure: failure.unit.unit_id)
+
+    @property
+    def name(self) -> str:
+        """The run's name: its folder in the store."""
+        return self.url.rstrip("/").rpartition("/")[2]
 
     @property
     def url(self) -> str:
@@ -108,7 +102,7 @@ class RunLedger:
             standing = await self.read_manifest()
             if changes := describe_changes(standing, manifest):
                 raise self._mismatch(changes)
-            notes += [note for note in [version_note(standing, manifest)] if note]
+            notes += [note for note in [version_note(standing.version, manifest.version)] if note]
         # After the manifest, so that a refused sweep writes nothing. Who dies in between is completed here.
         for name, data in files.items():
             if not await self._store.create(name, data) and await self._store.read(name) != data:
@@ -186,25 +180,8 @@ class RunLedger:
                 yield record
 
     async def write_failure(self, failure: run_pb2.UnitFailure) -> None:
-        """Add attempts of a unit to those of earlier invocations.
-
-        A unit belongs to one driver at a time, since shards are disjoint: nobody writes in between.
-        """
-        name = failure_name(failure.unit.unit_id)
-        kept = run_pb2.UnitFailure(unit=failure.unit)
-        if (data := await self._failures.read(name)) is not None:
-            kept.attempts.extend(self._earlier_attempts(name, data))
-        kept.attempts.extend(failure.attempts)
-        del kept.attempts[:-MAX_KEPT_ATTEMPTS]
-        await self._failures.replace(name, encode_failure(kept))
-
-    def _earlier_attempts(self, name: str, data: bytes) -> Iterable[run_pb2.FailedAttempt]:
-        try:
-            return decode_failure(name, data).attempts
-        except ValueError as error:
-            # History must not stop a sweep: the new attempts replace what cannot be read.
-            _log.warning("failure_history_damaged", file=f"{self._failures.url}/{name}", problem=str(error))
-            return ()
+        """Add attempts of a unit to those of earlier invocations."""
+        await self._failures.write(failure)
 
     async def write_report(self, name: str, data: bytes) -> str:
         """Put a report beside the records, in place of an earlier one; gives where it is."""
@@ -216,14 +193,5 @@ class RunLedger:
 
         StoreError for a file that holds no failure.
         """
-        done = await self.done_units()
-        failed = [name async for name in self._failures.list_names() if failed_unit(name)]
-        names = sorted(name for name in failed if failed_unit(name) not in done)
-        async with contextlib.aclosing(self._failures.read_many(names)) as blobs:
-            async for name, data in blobs:
-                try:
-                    yield decode_failure(name, data)
-                except ValueError as error:
-                    raise StoreError(
-                        f"{self._failures.url}/{name}: is damaged: {error}; delete the file"
-                    ) from error
+        async for failure in self._failures.read(await self.done_units()):
+            yield failure

@@ -7,7 +7,7 @@ record, never what the record says.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from google.protobuf import json_format
@@ -18,6 +18,8 @@ import policysweep
 from policysweep.errors import InputError
 from policysweep.sweep.spec import SweepSpec
 from policysweep.v1 import agent_pb2, run_pb2, simulator_pb2
+
+Manifest = TypeVar("Manifest", bound=Message)
 
 FORMAT = 1
 """Version of the layout of a run's folder."""
@@ -59,7 +61,7 @@ def build_manifest(
     )
 
 
-def encode_manifest(manifest: run_pb2.RunManifest) -> bytes:
+def encode_manifest(manifest: Message) -> bytes:
     """The manifest as a file: protobuf JSON with the field names of the contract, indented."""
     data = json_format.MessageToDict(
         manifest, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
@@ -69,12 +71,17 @@ def encode_manifest(manifest: run_pb2.RunManifest) -> bytes:
 
 def decode_manifest(data: bytes, name: str) -> run_pb2.RunManifest:
     """Read a manifest file; InputError that starts with `name` when it is not one that we can use."""
+    return decode_manifest_as(run_pb2.RunManifest(), FORMAT, data, name)
+
+
+def decode_manifest_as(empty: Manifest, version: int, data: bytes, name: str) -> Manifest:
+    """Read a manifest file of this kind and format version; InputError that starts with `name`."""
     try:
         content = orjson.loads(data)
-        version = content.get("format") if isinstance(content, dict) else None
-        if version != FORMAT:
-            raise InputError(f"{name}: format {version}, but this version of policysweep reads {FORMAT}")
-        return json_format.ParseDict(content, run_pb2.RunManifest())
+        found = content.get("format") if isinstance(content, dict) else None
+        if found != version:
+            raise InputError(f"{name}: format {found}, but this version of policysweep reads {version}")
+        return json_format.ParseDict(content, empty)
     except (orjson.JSONDecodeError, json_format.ParseError) as error:
         raise InputError(f"{name}: is not a manifest: {error}") from error
 
@@ -97,16 +104,17 @@ def describe_changes(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> list
     return changes
 
 
-def message_differences(old: Message, new: Message) -> list[str]:
-    """Every field in which two messages of one type differ, one phrase each."""
-    return list(_differences(old, new))
+def message_differences(old: Message, new: Message, skip: frozenset[str] = frozenset()) -> list[str]:
+    """Every field in which two messages of one type differ, one phrase each; repeated ones are not compared.
+
+    `skip` names fields that are not compared either, those of messages in them as "field.field".
+    """
+    return list(_differences(old, new, skip=skip))
 
 
-def version_note(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> str | None:
+def version_note(old: str, new: str) -> str | None:
     """A remark when another version of policysweep began the run."""
-    if old.version == new.version:
-        return None
-    return f"the run was begun by policysweep {old.version}, this is {new.version}"
+    return None if old == new else f"the run was begun by policysweep {old}, this is {new}"
 
 
 def _differences(

@@ -1,6 +1,6 @@
 """What makes a record a record: its name, its bytes, and what must hold between its unit and its episode.
 
-The records of failed attempts, which lie beside them, are here as well.
+The names of failed attempts, which lie beside them, are here as well.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import orjson
-from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from policysweep.v1 import episode_pb2 as ep
@@ -90,20 +88,3 @@ def record_problems(record: run_pb2.UnitRecord) -> list[str]:
     if episode.end.fault == ep.FAULT_PARTY_INFRASTRUCTURE:
         problems.append(f"it keeps a fault of the infrastructure as a result: {episode.end.detail}")
     return problems
-
-
-def encode_failure(failure: run_pb2.UnitFailure) -> bytes:
-    """Failed attempts as a file for people: protobuf JSON, indented."""
-    content = json_format.MessageToDict(failure, preserving_proto_field_name=True)
-    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def decode_failure(name: str, data: bytes) -> run_pb2.UnitFailure:
-    """Read the failed attempts that are kept under a name; ValueError when they are not those."""
-    try:
-        failure = json_format.ParseDict(orjson.loads(data), run_pb2.UnitFailure())
-    except (json_format.ParseError, AttributeError, TypeError) as error:
-        raise ValueError(str(error)) from error
-    if failure.unit.unit_id != failed_unit(name):
-        raise ValueError(f"it is of unit {failure.unit.unit_id or 'none'}")
-    return failure
