@@ -7,6 +7,7 @@ words.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ from policysweep.errors import (
 
 _MESSAGE_LIMIT = 300
 
+LONGEST_WAIT = 600.0
+"""Seconds that a Retry-After is believed. A server that asks for more has a fault, or its clock has."""
+
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 
 _OVERFLOW_WORDS = re.compile(
@@ -37,7 +41,7 @@ _OVERFLOW_WORDS = re.compile(
     r"|context (?:size|window|length)[^.]{0,40}exceeded"  # LM Studio
     r"|exceeds? (?:the )?(?:available |maximum )?context (?:size|window|length)"  # llama.cpp
     r"|exceeds the maximum allowed length"  # SGLang, input longer than its cache
-    r"|`?inputs`? tokens \+ `?max_new_tokens`? must be"  # text-generation-inference
+    r"|`?inputs`? (?:tokens \+ `?max_new_tokens`? must be|must have less than \d+ tokens)"  # TGI
     r"|prompt is too long",  # gateways to Anthropic models
     re.IGNORECASE,
 )
@@ -106,17 +110,21 @@ def _is_overflow(error: Mapping[str, Any], said: str) -> bool:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Retry-After in seconds; it may be a number or a date. None when it is absent or neither."""
+    """Retry-After in seconds, at most LONGEST_WAIT; it may be a number or a date. None when it is neither."""
     if retry_after is None:
         return None
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
     except ValueError:
-        pass
+        return _seconds_until(retry_after)
+    return None if math.isnan(seconds) else min(max(0.0, seconds), LONGEST_WAIT)
+
+
+def _seconds_until(date: str) -> float | None:
     try:
-        then = parsedate_to_datetime(retry_after)
-    except ValueError:
+        then = parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
         return None
     if then.tzinfo is None:  # RFC 5322 writes "-0000" for "UTC, zone unknown"
         then = then.replace(tzinfo=UTC)
-    return max(0.0, (then - datetime.now(UTC)).total_seconds())
+    return min(max(0.0, (then - datetime.now(UTC)).total_seconds()), LONGEST_WAIT)

@@ -15,3 +15,6 @@ def add_usage(total: ep.Usage, usage: ep.Usage) -> None:
         total.completion_tokens += usage.completion_tokens
     total.latency_seconds += usage.latency_seconds
     total.model_calls += 1
+    if usage.HasField("lowered_max_tokens"):
+        lowest = min(total.lowered_max_tokens or usage.lowered_max_tokens, usage.lowered_max_tokens)
+        total.lowered_max_tokens = lowest

@@ -71,6 +71,22 @@ def request_body(model: str, request: ChatRequest) -> bytes:
     return orjson.dumps(body, default=_as_builtin)
 
 
+def tokenize_body(model: str, request: ChatRequest) -> bytes:
+    """The JSON body that asks vLLM's /tokenize how many tokens the prompt of `request` has."""
+    body: dict[str, Any] = {"model": model, "messages": _replayable(request.messages)}
+    if request.tools:
+        body["tools"] = request.tools
+    return orjson.dumps(body, default=_as_builtin)
+
+
+def parse_token_count(body: bytes, where: str) -> int:
+    """The count in an answer of /tokenize; ModelServerGarbled for one in another dialect."""
+    count = _count(parse_object(body, where).get("count"))
+    if not count:
+        raise ModelServerGarbled(f"{where} did not answer /tokenize with a count of tokens")
+    return count
+
+
 def _replayable(messages: Sequence[Json]) -> Sequence[Json]:
     """`messages`, with the earlier calls that a model got wrong put so that servers accept them back.
 
@@ -155,7 +171,7 @@ def parse_reply(body: bytes, request: ChatRequest, *, latency_seconds: float, wh
     if isinstance(finish_reason, str) and finish_reason in _CUT_BY_SERVER:
         raise ModelServerUnavailable(f"{where} cut its own answer: finish_reason is {finish_reason!r}")
     return ChatReply(
-        text=_text(message, garbled),
+        text=_text(message, garbled) or _misplaced(message, request),
         tool_calls=_tool_calls(message, request.messages, garbled),
         finish_reason=_finish_reason(finish_reason),
         usage=_usage(document.get("usage"), latency_seconds),
@@ -219,6 +235,16 @@ def _text(message: Json, garbled: _Garbled) -> str:
     if isinstance(content, list):
         return "".join(_part_text(part) for part in content)
     raise garbled("the content is neither text nor a list of parts")
+
+
+def _misplaced(message: Json, request: ChatRequest) -> str:
+    """A structured answer that the server took for reasoning, as vLLM does for models that do not reason.
+
+    Reasoning itself is private to the model and never becomes its answer.
+    """
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    wanted = request.response_schema is not None and isinstance(reasoning, str) and _is_object(reasoning)
+    return str(reasoning) if wanted else ""
 
 
 def _part_text(part: object) -> str:

@@ -462,6 +462,7 @@ class Usage(_message.Message):
     COMPLETION_TOKENS_FIELD_NUMBER: _builtins.int
     LATENCY_SECONDS_FIELD_NUMBER: _builtins.int
     MODEL_CALLS_FIELD_NUMBER: _builtins.int
+    LOWERED_MAX_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Prompt tokens, cached ones included."""
     cached_prompt_tokens: _builtins.int
@@ -472,6 +473,10 @@ class Usage(_message.Message):
     """Wall time of the call in seconds, queueing included."""
     model_calls: _builtins.int
     """Model calls made for this answer; 1 unless the agent calls its model several times."""
+    lowered_max_tokens: _builtins.int
+    """The limit on the tokens of the answer, where the context had less room left than the sampling allows; the
+    lowest of several calls. Absent when the answer had all the room that it may have.
+    """
     def __init__(
         self,
         *,
@@ -480,21 +485,26 @@ class Usage(_message.Message):
         completion_tokens: _builtins.int | None = ...,
         latency_seconds: _builtins.float = ...,
         model_calls: _builtins.int = ...,
+        lowered_max_tokens: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cached_prompt_tokens", b"_cached_prompt_tokens", "_completion_tokens", b"_completion_tokens", "_prompt_tokens", b"_prompt_tokens", "cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cached_prompt_tokens", b"_cached_prompt_tokens", "_completion_tokens", b"_completion_tokens", "_lowered_max_tokens", b"_lowered_max_tokens", "_prompt_tokens", b"_prompt_tokens", "cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "lowered_max_tokens", b"lowered_max_tokens", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cached_prompt_tokens", b"_cached_prompt_tokens", "_completion_tokens", b"_completion_tokens", "_prompt_tokens", b"_prompt_tokens", "cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "latency_seconds", b"latency_seconds", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cached_prompt_tokens", b"_cached_prompt_tokens", "_completion_tokens", b"_completion_tokens", "_lowered_max_tokens", b"_lowered_max_tokens", "_prompt_tokens", b"_prompt_tokens", "cached_prompt_tokens", b"cached_prompt_tokens", "completion_tokens", b"completion_tokens", "latency_seconds", b"latency_seconds", "lowered_max_tokens", b"lowered_max_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cached_prompt_tokens: _TypeAlias = _typing.Literal["cached_prompt_tokens"]  # noqa: Y015
     _WhichOneofArgType__cached_prompt_tokens: _TypeAlias = _typing.Literal["_cached_prompt_tokens", b"_cached_prompt_tokens"]  # noqa: Y015
     _WhichOneofReturnType__completion_tokens: _TypeAlias = _typing.Literal["completion_tokens"]  # noqa: Y015
     _WhichOneofArgType__completion_tokens: _TypeAlias = _typing.Literal["_completion_tokens", b"_completion_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__lowered_max_tokens: _TypeAlias = _typing.Literal["lowered_max_tokens"]  # noqa: Y015
+    _WhichOneofArgType__lowered_max_tokens: _TypeAlias = _typing.Literal["_lowered_max_tokens", b"_lowered_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__prompt_tokens: _TypeAlias = _typing.Literal["prompt_tokens"]  # noqa: Y015
     _WhichOneofArgType__prompt_tokens: _TypeAlias = _typing.Literal["_prompt_tokens", b"_prompt_tokens"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cached_prompt_tokens) -> _WhichOneofReturnType__cached_prompt_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_tokens) -> _WhichOneofReturnType__completion_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lowered_max_tokens) -> _WhichOneofReturnType__lowered_max_tokens | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prompt_tokens) -> _WhichOneofReturnType__prompt_tokens | None: ...
 

@@ -116,6 +116,24 @@ class TestText:
     def test_shapes_of_content(self, message: Json, text: str) -> None:
         assert parse(completion(message)).text == text
 
+    @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+    @pytest.mark.parametrize(
+        ("reasoning", "schema", "text"),
+        [
+            ('{"score": 3}', True, '{"score": 3}'),
+            ('{"score": 3}', False, ""),
+            ("The score is 3.", True, ""),
+            ('{"score": ', True, ""),
+            ({"score": 3}, True, ""),
+        ],
+    )
+    def test_a_structured_answer_in_the_place_of_reasoning_is_found_and_reasoning_is_not_told(
+        self, field: str, reasoning: object, schema: bool, text: str
+    ) -> None:
+        asked = ResponseSchema("verdict", {"type": "object"}) if schema else None
+        body = completion({"content": None, field: reasoning})
+        assert parse(body, ChatRequest(messages=[], response_schema=asked)).text == text
+
     def test_half_a_surrogate_pair_is_replaced_not_fatal(self) -> None:
         body = b'{"choices":[{"message":{"content":"ok \\ud83d"},"finish_reason":"stop"}]}'
         assert parse(body).text == "ok ?"

@@ -16,7 +16,7 @@ from policysweep.errors import (
     ModelServerUnavailable,
     PolicysweepError,
 )
-from policysweep.models.refusals import refusal
+from policysweep.models.refusals import LONGEST_WAIT, refusal
 
 
 def error(status: int, body: object, retry_after: str | None = None) -> PolicysweepError:
@@ -38,6 +38,14 @@ OVERFLOWS = [
     "Requested tokens (2285) exceed context window of 2048",
     "Context size has been exceeded.",
     "`inputs` tokens + `max_new_tokens` must be <= 4096.",
+    "Input validation error: `inputs` must have less than 1024 tokens. Given: 4096",
+    "Input length (9000) exceeds model's maximum context length (8192).",
+    "This model's maximum context length is 8192 tokens. However, your prompt contains at least 8193 input"
+    " tokens, which exceeds this limit even without any output tokens.",
+    "The decoder prompt (length 8192) plus the number of requested output tokens (at least 1) is longer than"
+    " the maximum model length of 8192.",
+    "Requested token count exceeds the model's maximum context length of 64000 tokens. You requested a total"
+    " of 71897 tokens: 7897 tokens from the input messages and 64000 tokens for the completion.",
 ]
 
 
@@ -99,7 +107,20 @@ def test_the_status_decides_the_rest(
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [("2", 2.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("", None), (None, None)],
+    [
+        ("2", 2.0),
+        ("0.5", 0.5),
+        ("-3", 0.0),
+        ("86400", LONGEST_WAIT),
+        ("inf", LONGEST_WAIT),
+        ("1e999", LONGEST_WAIT),
+        ("Fri, 01 Jan 2100 00:00:00 GMT", LONGEST_WAIT),
+        ("nan", None),
+        ("Fri, 99 Jan 99999 99:00:00 GMT", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+    ],
 )
 def test_retry_after_in_seconds(header: str | None, seconds: float | None) -> None:
     assert error(429, {}, header).retry_after == seconds
@@ -107,11 +128,13 @@ def test_retry_after_in_seconds(header: str | None, seconds: float | None) -> No
 
 def test_retry_after_as_a_date() -> None:
     passed = format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)
-    coming = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    coming = format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)
+    zoneless = coming.replace("GMT", "-0000")
     assert error(429, {}, passed).retry_after == 0.0
-    wait = error(429, {}, coming).retry_after
-    assert wait is not None
-    assert 3000 < wait <= 3600
+    for date in (coming, zoneless):
+        wait = error(429, {}, date).retry_after
+        assert wait is not None
+        assert 200 < wait <= 300
 
 
 @pytest.mark.parametrize(
