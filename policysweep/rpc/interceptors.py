@@ -67,13 +67,18 @@ def _wrap(method: str, handler: Any) -> grpc.RpcMethodHandler[Any, Any]:
 
 
 def _unary(method: str, call: Callable[[Any, _Context], Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    series = _Series(method)
+
     async def gated(request: Any, context: _Context) -> Any:
-        observed = _Observed(method)
+        observed = _Observed(series)
         try:
             _require_deadline(method, context)
-            return await call(request, context)
+            response = await call(request, context)
         except Exception as error:  # noqa: BLE001 - the one place that classifies; always ends in abort
             await status.abort(context, observed.failed(error))
+        else:
+            observed.code = "OK"
+            return response
         finally:
             observed.end()
 
@@ -83,12 +88,15 @@ def _unary(method: str, call: Callable[[Any, _Context], Awaitable[Any]]) -> Call
 def _stream(
     method: str, call: Callable[[Any, _Context], AsyncIterator[Any]]
 ) -> Callable[..., AsyncIterator[Any]]:
+    series = _Series(method)
+
     async def gated(request: Any, context: _Context) -> AsyncIterator[Any]:
-        observed = _Observed(method)
+        observed = _Observed(series)
         try:
             _require_deadline(method, context)
             async for response in call(request, context):
                 yield response
+            observed.code = "OK"
         except Exception as error:  # noqa: BLE001 - the one place that classifies; always ends in abort
             await status.abort(context, observed.failed(error))
         finally:
@@ -103,22 +111,37 @@ def _require_deadline(method: str, context: _Context) -> None:
         raise DeadlineMissing(f"{method} needs a deadline: set a timeout on the call")
 
 
-class _Observed:
-    """Times one call and remembers the code that it ended with."""
+class _Series:
+    """The series of one method, bound once: looking one up by its labels costs more than counting."""
 
     def __init__(self, method: str) -> None:
-        self._method = method
-        self._code = "OK"
+        # As Prometheus' gRPC dashboards have it: policysweep.v1.AgentService/Respond.
+        self.method = method.lstrip("/")
+        self.ok = telemetry.GRPC_CALLS.labels(self.method, "OK")
+        self.seconds = telemetry.GRPC_SECONDS.labels(self.method)
+        self.in_flight = telemetry.GRPC_IN_FLIGHT.labels(self.method)
+
+
+class _Observed:
+    """Times one call. Its `code` is the one that it ended with: CANCELLED unless something else is known."""
+
+    def __init__(self, series: _Series) -> None:
+        self._series = series
+        self.code = "CANCELLED"
         self._started = time.perf_counter()
+        series.in_flight.inc()
 
     def failed(self, error: Exception) -> errors.PolicysweepError:
-        known = _classified(self._method, error)
-        self._code = known.code.name
+        known = _classified(self._series.method, error)
+        self.code = known.code.name
         return known
 
     def end(self) -> None:
-        telemetry.GRPC_CALLS.labels(self._method, self._code).inc()
-        telemetry.GRPC_SECONDS.labels(self._method).observe(time.perf_counter() - self._started)
+        series = self._series
+        calls = series.ok if self.code == "OK" else telemetry.GRPC_CALLS.labels(series.method, self.code)
+        calls.inc()
+        series.seconds.observe(time.perf_counter() - self._started)
+        series.in_flight.dec()
 
 
 def _classified(method: str, error: Exception) -> errors.PolicysweepError:

@@ -12,7 +12,7 @@ import asyncio
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from policysweep.errors import (
@@ -24,9 +24,21 @@ from policysweep.errors import (
 )
 from policysweep.v1 import run_pb2
 
-_OUTAGE_ERRORS = (AgentUnavailable, ModelServerBusy, ModelServerUnavailable, ServiceUnavailable)
+OUTAGE_ERRORS = (AgentUnavailable, ModelServerBusy, ModelServerUnavailable, ServiceUnavailable)
+"""What an agent, a service or a model server that answers nobody raises."""
+
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 15.0
+
+
+def backoff(unit_id: str, failures: int, error: PolicysweepError) -> float:
+    """Seconds to wait after an error: doubling with each failure, never less than the other side asked for.
+
+    Spread by the unit's own id, so that units which failed together do not return together.
+    """
+    delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures, 10))
+    spread = 0.75 + int(unit_id[:4], 16) / 0xFFFF / 2
+    return max(error.retry_after or 0.0, delay * spread)
 
 
 @dataclass(slots=True)
@@ -41,12 +53,28 @@ class Attempt:
 
 
 @dataclass(slots=True)
+class Load:
+    """What the units of one agent are doing at a moment. Times in seconds."""
+
+    running: int = 0
+    waiting: int = 0
+    """Units that wait in back-off for another attempt."""
+    oldest: float = 0.0
+    """How long the longest running attempt has taken; 0 when none runs."""
+    failing: float = 0.0
+    """How long no attempt has succeeded since the first that failed; 0 while they succeed."""
+    backoff: float = 0.0
+    """Back-off that attempts were given so far, added up over units."""
+
+
+@dataclass(slots=True)
 class _Health:
     """When an agent last answered, and since when it does not."""
 
     last_success: float = float("-inf")
     failing_since: float | None = None
     given_up: bool = False
+    backoff: float = 0.0
 
 
 class Backlog:
@@ -82,6 +110,21 @@ class Backlog:
     def running(self) -> list[Attempt]:
         """Attempts in flight, longest first."""
         return sorted(self._running.values(), key=lambda attempt: attempt.started)
+
+    def load(self) -> Mapping[str, Load]:
+        """What each agent's units are doing now, by agent. Another thread may ask."""
+        now = self._clock()
+        found: dict[str, Load] = {}
+        for agent, health in list(self._health.items()):
+            failing = 0.0 if health.failing_since is None else now - health.failing_since
+            found[agent] = Load(failing=failing, backoff=health.backoff)
+        for _, _, attempt in list(self._waiting):
+            found.setdefault(attempt.unit.agent, Load()).waiting += 1
+        for attempt in list(self._running.values()):
+            load = found.setdefault(attempt.unit.agent, Load())
+            load.running += 1
+            load.oldest = max(load.oldest, now - attempt.started)
+        return found
 
     def given_up(self) -> list[str]:
         """Agents that were given up after an outage, by name."""
@@ -123,14 +166,16 @@ class Backlog:
         now = self._clock()
         if health.failing_since is None:
             health.failing_since = now
-        outage = isinstance(error, _OUTAGE_ERRORS) and health.last_success < attempt.started
+        outage = isinstance(error, OUTAGE_ERRORS) and health.last_success < attempt.started
         if outage and now - health.failing_since >= self._outage_seconds:
             health.given_up = True
         if not outage:
             attempt.counted += 1
         again = error.retryable and attempt.counted < self._max_attempts and not health.given_up
         if again:
-            self._wait(attempt, now + self._delay(attempt, health, outage, error))
+            delay = self._delay(attempt, health, outage, error)
+            health.backoff += delay
+            self._wait(attempt, now + delay)
         self._settle(attempt)
         return again
 
@@ -138,14 +183,7 @@ class Backlog:
         return self._health.setdefault(attempt.unit.agent, _Health())
 
     def _delay(self, attempt: Attempt, health: _Health, outage: bool, error: PolicysweepError) -> float:
-        """Seconds to wait: doubling with each failure, never less than the other side asked for.
-
-        Spread by the unit's own id, so that units which failed together do not return together.
-        """
-        failures = len(attempt.failures) if outage else attempt.counted
-        delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures, 10))
-        spread = 0.75 + int(attempt.unit.unit_id[:4], 16) / 0xFFFF / 2
-        return max(error.retry_after or 0.0, delay * spread)
+        return backoff(attempt.unit.unit_id, len(attempt.failures) if outage else attempt.counted, error)
 
     def _wait(self, attempt: Attempt, due: float) -> None:
         self._sequence += 1

@@ -159,6 +159,7 @@ class JudgeStage:
         if isinstance(error, errors.StoreError):
             raise error
         attempt.failures.append(failed_attempt(error))
+        tally.errors[error.party, error.reason] += 1
         if backlog.failed(attempt, error):
             tally.retried += 1
             return
@@ -237,7 +238,7 @@ class JudgeStage:
             verdict=verdict,
             recorded_at=now,
         )
-        tally.duplicates += not await self._verdicts.write(record)
+        await self._verdicts.write(record)
         tally.tokens += _tokens(verdict.usage)
         self._missing[piece.agent, piece.unit_id].remove(verdict.panel)
 

@@ -7,6 +7,7 @@ flight or waiting, and can be stopped at any moment: what has no record is simpl
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -14,7 +15,6 @@ from typing import Protocol, TypeAlias
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from policysweep import telemetry
 from policysweep.errors import PolicysweepError, ServiceContractError
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
@@ -63,6 +63,10 @@ class Tally:
     tokens: int = 0
     faults: int = 0
     """Recorded units whose conversation did not end cleanly."""
+    ends: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Recorded units by who failed (FaultParty) and why the conversation ended (EndReason)."""
+    errors: Counter[tuple[int, str]] = field(default_factory=Counter)
+    """Attempts that led to no record, by who failed (FaultParty) and reason of the error."""
 
 
 @dataclass(slots=True)
@@ -134,8 +138,7 @@ class Runner:
 
     async def _work(self, backlog: Backlog) -> None:
         while (attempt := await backlog.take()) is not None:
-            with telemetry.UNITS_RUNNING.labels(attempt.unit.agent).track_inprogress():
-                await self._attempt(backlog, attempt)
+            await self._attempt(backlog, attempt)
 
     async def _attempt(self, backlog: Backlog, attempt: Attempt) -> None:
         unit = attempt.unit
@@ -144,12 +147,11 @@ class Runner:
             record = await self._play(attempt)
         except PolicysweepError as error:
             attempt.failures.append(failed_attempt(error))
+            tally.errors[error.party, error.reason] += 1
             if backlog.failed(attempt, error):
                 tally.retried += 1
-                telemetry.UNITS.labels(unit.agent, "retried").inc()
                 return
             tally.failed += 1
-            telemetry.UNITS.labels(unit.agent, "failed").inc()
             self._on_event(f"unit {unit.unit_id} of {unit.agent} failed: {error}")
             await self._sink.write_failure(run_pb2.UnitFailure(unit=unit, attempts=attempt.failures))
             return
@@ -170,14 +172,14 @@ class Runner:
     async def _keep(self, record: run_pb2.UnitRecord, tally: Tally) -> None:
         if not await self._sink.write_record(record):
             tally.duplicates += 1
-            telemetry.UNITS.labels(record.unit.agent, "duplicate").inc()
             return
         tally.recorded += 1
-        tally.faults += record.episode.end.fault != 0
+        end = record.episode.end
+        tally.ends[end.fault, end.reason] += 1
+        tally.faults += end.fault != 0
         tally.tokens += sum(
             call.usage.prompt_tokens + call.usage.completion_tokens for call in record.episode.model_calls
         )
-        telemetry.UNITS.labels(record.unit.agent, "recorded").inc()
 
     def _request(self, unit: run_pb2.Unit) -> simulator_pb2.RunEpisodeRequest:
         request = simulator_pb2.RunEpisodeRequest(

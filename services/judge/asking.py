@@ -64,15 +64,20 @@ class Question(Generic[Read]):
 
 @dataclass(slots=True)
 class Tally:
-    """What a question cost: tokens and time over all calls, and how many answers were of no full use."""
+    """What a question cost: tokens and time over all calls, and how many answers were of no full use.
+
+    A prompt that does not fit counts as an answer of no use.
+    """
 
     usage: ep.Usage = field(default_factory=ep.Usage)
+    answers: int = 0
     unusable: int = 0
     rehearsal: bool = False
 
     def count(self, reply: ChatReply) -> None:
         """Add a call."""
         add_usage(self.usage, reply.usage)
+        self.answers += 1
         self.rehearsal = self.rehearsal or reply.rehearsal
 
 
@@ -153,6 +158,7 @@ class Interrogator:
             try:
                 reply = await self._model.complete(self._request(question, addition, seed % _SEEDS, weighted))
             except ContextOverflow as overflow:
+                tally.answers += 1
                 tally.unusable += 1
                 absent = Absent(judge_pb2.ABSENT_REASON_CONTEXT_OVERFLOW, str(overflow))
                 return best if best is not None else question.overflow(absent)

@@ -10,6 +10,7 @@ from policysweep.v1 import judge_pb2, scenario_pb2
 from services.judge import prompt
 from services.judge.answer import Absent, read_object
 from services.judge.asking import Interrogator, Question, Tally
+from services.judge.counting import GOALS, count_answers
 
 LEAST, MOST = 2, 8
 """How many goals a task has."""
@@ -60,6 +61,7 @@ async def extract_goals(
         overflow=lambda absent: GoalList(absent=absent),
     )
     found = await interrogator.ask(question, tally)
+    count_answers(GOALS, tally)
     response = judge_pb2.ExtractGoalsResponse(
         goals=found.goals, usage=tally.usage, rehearsal=tally.rehearsal, unusable_answers=tally.unusable
     )

@@ -14,6 +14,7 @@ from policysweep.v1 import judge_pb2, scenario_pb2
 from services.judge import prompt
 from services.judge.answer import Absent, Answer, absent_answer, read_answer
 from services.judge.asking import Interrogator, Question, Tally, failure
+from services.judge.counting import count_answers, count_scores
 from services.judge.rubric import Panel, Rubric
 from services.judge.score_sheet import ScoreSheet, score_sheet
 from services.judge.verdict import fill_verdict
@@ -82,6 +83,8 @@ async def _judge(
         unusable_answers=tally.unusable,
     )
     fill_verdict(verdict, sheet, answers)
+    count_answers(panel.key, tally)
+    count_scores(verdict)
     return verdict
 
 

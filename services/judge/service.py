@@ -48,7 +48,7 @@ class Judge(judge_pb2_grpc.JudgeServiceServicer):
             temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
         )
         self._interrogator = Interrogator(
-            ObservedModel(model, role="judge"),
+            ObservedModel(model, role="judge", name=config.model),
             self._sampling,
             use_logprobs=config.use_logprobs,
             top_logprobs=config.top_logprobs,

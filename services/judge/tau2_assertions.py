@@ -18,6 +18,7 @@ from policysweep.v1 import judge_pb2
 from services.judge import prompt
 from services.judge.answer import Absent, read_object
 from services.judge.asking import Interrogator, Question, Tally
+from services.judge.counting import ASSERTIONS, count_answers
 from services.judge.transcript import LAYOUT, transcript
 
 _RULES = Path(__file__).with_name("prompts").joinpath("assertions.md").read_text(encoding="utf-8")
@@ -73,6 +74,7 @@ async def judge_assertions(
         overflow=lambda absent: Decisions([Decision(absent=absent)] * len(assertions)),
     )
     decisions = await interrogator.ask(question, tally)
+    count_answers(ASSERTIONS, tally)
     return [_check(text, decision) for text, decision in zip(assertions, decisions.each, strict=True)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+from policysweep import telemetry
 from policysweep.errors import InputError, StoreError
 from policysweep.models.observed import ObservedModel
 from policysweep.v1 import agent_pb2
@@ -17,6 +18,7 @@ from services.policybank.config import PolicyBankConfig
 from services.policybank.curator import Curator
 from services.policybank.embedder import CachedEmbedder, Embedder, EmbeddingEndpoint, MiniLM
 from services.policybank.library import Library
+from services.policybank.observed_store import ObservedStore
 from services.policybank.recall import Recall
 from services.policybank.service import PolicyBankServicer, ServedModel
 from services.policybank.store import BankStore, MemoryStore
@@ -52,11 +54,14 @@ def assembled(
             attempts=config.curator_attempts,
         ),
     )
+    store = ObservedStore(store)
+    for kind in pb.RevisionKind.values()[1:]:
+        telemetry.BANK_REVISIONS.labels(telemetry.enum_label(pb.RevisionKind, kind))  # begins at 0
     banks = Banks(
         store,
         Library(store, config.cached_banks),
         Recall(store, CachedEmbedder(embedder, config.cached_vectors)),
-        Curator(ObservedModel(model, role="curator"), sampling, config.curator_attempts),
+        Curator(ObservedModel(model, role="curator", name=config.model), sampling, config.curator_attempts),
         strategies(config),
         template,
     )

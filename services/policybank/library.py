@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
 
+from policysweep import telemetry
 from policysweep.errors import BankNotFound, RevisionConflict, StoreError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import Bank, InconsistentHistory
@@ -74,6 +75,8 @@ class Library:
             raise RevisionConflict(
                 f"revision {number} of bank {bank_id!r} was written by another request: read the bank again"
             )
+        for revision in revisions:
+            telemetry.BANK_REVISIONS.labels(telemetry.enum_label(pb.RevisionKind, revision.kind)).inc()
         return self._keep(held.extended(revisions) if held is not None else Bank.of(bank_id, revisions))
 
     def _keep(self, bank: Bank) -> Bank:

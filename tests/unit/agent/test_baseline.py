@@ -27,6 +27,8 @@ DECLARED = (
 class ScriptedModel:
     """Answers with `said`, or raises it."""
 
+    name = "scripted"
+
     def __init__(self, said: ChatReply | Exception | None = None, max_model_len: int | None = None) -> None:
         self.said = said
         self.max_model_len = max_model_len
@@ -164,6 +166,7 @@ class TestInfo:
             memory_mode="none",
             rehearsal=True,
             version=__version__,
+            tool_mode="native",
         )
 
     async def test_a_success_is_remembered_and_a_failure_is_not(self) -> None:

@@ -25,6 +25,8 @@ OPENING = ep.Message(role=CUSTOMER, content="I want my money back.")
 class Model:
     """Answers in turn; a text is a message, a list are calls, an error is raised."""
 
+    name = "scripted"
+
     def __init__(self, *said: str | list[tuple[str, str]] | Exception) -> None:
         self.said = list(said)
         self.asked: list[ChatRequest] = []
