@@ -23,6 +23,7 @@ from pydantic_settings import (
 )
 
 from policysweep.errors import InputError
+from policysweep.rpc.tls import Credentials, tls_files
 
 Config = TypeVar("Config", bound="ServiceConfig")
 
@@ -34,6 +35,18 @@ class ServiceConfig(BaseSettings):
 
     listen: str = Field("127.0.0.1:0", description="HOST:PORT to serve gRPC on; port 0 takes a free one.")
     metrics_listen: str = Field("", description="HOST:PORT to serve metrics on; empty serves none.")
+    tls_cert: str = Field(
+        "", description="File with the certificate of this service, in PEM form; empty for no TLS."
+    )
+    tls_key: str = Field("", description="File with the key of that certificate.")
+    tls_ca: str = Field(
+        "", description="File with the authorities that the certificates of clients and servers must be of."
+    )
+    health_listen: str = Field(
+        "",
+        description="HOST:PORT to serve gRPC health on without TLS, for probes that can show no certificate; "
+        "empty serves it on `listen` alone.",
+    )
     drain_seconds: float = Field(
         30.0, ge=0, description="How long calls in flight may take to finish after SIGTERM, in seconds."
     )
@@ -56,6 +69,11 @@ class ServiceConfig(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment first, then what was given to the constructor: the YAML file's content."""
         return env_settings, init_settings
+
+    def credentials(self) -> Credentials | None:
+        """What the service shows on every connection; None without TLS. InputError for unusable files."""
+        files = tls_files(self.tls_cert, self.tls_key, self.tls_ca)
+        return Credentials(files) if files else None
 
 
 class ModelEndpoint(BaseSettings):

@@ -16,10 +16,12 @@ from rich.console import Console
 from policysweep import telemetry
 from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.report import print_report
+from policysweep.commands.tls import tls_options
 from policysweep.errors import InputError, PolicysweepError
 from policysweep.launch import Launcher
 from policysweep.process import calm_collector
 from policysweep.rpc.client import Channels
+from policysweep.rpc.tls import Credentials
 from policysweep.sweep import services
 from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.display import Display
@@ -65,6 +67,7 @@ _DEFAULTS = {name: field.default for name, field in SweepSpec.model_fields.items
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and judge nothing.")
 @click.option("--report/--no-report", default=True, help="Print the report at the end.")
+@tls_options
 def judge(
     run: str,
     rubric: str | None,
@@ -76,6 +79,7 @@ def judge(
     concurrency: int,
     dry_run: bool,
     report: bool,
+    credentials: Credentials | None,
 ) -> None:
     """Judge the conversations of RUN, only where a verdict is missing; say first what that will cost.
 
@@ -86,7 +90,7 @@ def judge(
     judges = [*_by_model(models, model_url, api_key_env), *_by_target(targets)]
     if not judges:
         raise InputError("nobody to judge: give --judge MODEL or --target NAME=HOST:PORT")
-    wanted = _Wanted(judges, _ref(rubric) if rubric else None, panels, concurrency, dry_run)
+    wanted = _Wanted(judges, _ref(rubric) if rubric else None, panels, concurrency, dry_run, credentials)
     calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         raise SystemExit(runner.run(_judge(run, wanted, report and not dry_run, Console())))
@@ -101,6 +105,7 @@ class _Wanted:
     panels: Sequence[str]
     concurrency: int
     dry_run: bool
+    credentials: Credentials | None
 
 
 def _by_model(
@@ -184,7 +189,8 @@ async def _serve_and_judge(ledger: RunLedger, run: str, wanted: _Wanted, console
     )
     store, _, name = run.rstrip("/").rpartition("/")
     async with Launcher(logs_folder(store, name), console.print) as launcher:
-        targets = await services.start_judges(judges, launcher)
+        tls = wanted.credentials.files if wanted.credentials else None
+        targets = await services.start_judges(judges, launcher, tls=tls)
         return await judge_run(
             ledger,
             scenarios,
@@ -194,6 +200,7 @@ async def _serve_and_judge(ledger: RunLedger, run: str, wanted: _Wanted, console
             console,
             panels=wanted.panels,
             dry_run=wanted.dry_run,
+            credentials=wanted.credentials,
         )
 
 
@@ -208,11 +215,12 @@ async def judge_run(
     panels: Sequence[str] = (),
     shard: Shard = WHOLE,
     dry_run: bool = False,
+    credentials: Credentials | None = None,
 ) -> bool:
     """Say what judging will cost, judge what is missing, say how it ended; whether all verdicts are there."""
     progress = Progress()
     display = Display(progress, console)
-    async with Channels() as channels:
+    async with Channels(credentials) as channels:
         clients = [JudgeClient(name, target, channels) for name, target in targets.items()]
         stage = JudgeStage(ledger, scenarios, clients, settings, progress, display.event)
         plan = await stage.plan(rubric, panels, shard)

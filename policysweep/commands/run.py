@@ -13,8 +13,10 @@ from policysweep import telemetry
 from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.judge import judge_run
 from policysweep.commands.report import print_report
+from policysweep.commands.tls import tls_options
 from policysweep.launch import Launcher
 from policysweep.process import calm_collector
+from policysweep.rpc.tls import Credentials
 from policysweep.sweep.display import Display
 from policysweep.sweep.driver import Driver, Outcome, load_inputs, logs_folder, runner_settings
 from policysweep.sweep.ledger import RunLedger
@@ -34,7 +36,16 @@ EXIT_INCOMPLETE = 1
 @click.option("--report/--no-report", default=True, help="Print the report at the end.")
 @click.option("--metrics-listen", default="", help="HOST:PORT to serve the driver's Prometheus metrics on.")
 @click.option("--log-level", default="warning", show_default=True, help="debug, info, warning or error.")
-def run(sweep: Path, store: str, shard: str, report: bool, metrics_listen: str, log_level: str) -> None:
+@tls_options
+def run(
+    sweep: Path,
+    store: str,
+    shard: str,
+    report: bool,
+    metrics_listen: str,
+    log_level: str,
+    credentials: Credentials | None,
+) -> None:
     """Run the sweep file SWEEP, or go on with it where an earlier run stopped.
 
     Exit code 0 when every unit of the shard has a record, 1 when some have none, 2 for bad input, 130
@@ -48,15 +59,17 @@ def run(sweep: Path, store: str, shard: str, report: bool, metrics_listen: str, 
     telemetry.serve_metrics(metrics_listen)
     calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        raise SystemExit(runner.run(_run(spec, store, parse_shard(shard), report, Console())))
+        raise SystemExit(runner.run(_run(spec, store, parse_shard(shard), report, credentials, Console())))
 
 
-async def _run(spec: SweepSpec, store: str, shard: Shard, report: bool, console: Console) -> int:
+async def _run(
+    spec: SweepSpec, store: str, shard: Shard, report: bool, credentials: Credentials | None, console: Console
+) -> int:
     played = load_inputs(spec)
     ledger = await prepare_run(store, spec.name)
-    driver = Driver(spec, played, shard)
+    driver = Driver(spec, played, shard, credentials=credentials)
     logs = logs_folder(store, spec.name)
-    complete = await interruptible(_drive(driver, spec, ledger, shard, logs, console))
+    complete = await interruptible(_drive(driver, spec, ledger, shard, logs, credentials, console))
     if complete is None:
         recorded = driver.progress.total("recorded")
         console.print(
@@ -71,7 +84,13 @@ async def _run(spec: SweepSpec, store: str, shard: Shard, report: bool, console:
 
 
 async def _drive(
-    driver: Driver, spec: SweepSpec, ledger: RunLedger, shard: Shard, logs: Path, console: Console
+    driver: Driver,
+    spec: SweepSpec,
+    ledger: RunLedger,
+    shard: Shard,
+    logs: Path,
+    credentials: Credentials | None,
+    console: Console,
 ) -> bool:
     """Play, then judge; whether every unit has its record and its verdicts."""
     display = Display(driver.progress, console)
@@ -90,6 +109,7 @@ async def _drive(
             runner_settings(spec),
             console,
             shard=shard,
+            credentials=credentials,
         )
         return outcome.complete and judged
 

@@ -10,9 +10,11 @@ import click
 import uvloop
 
 from policysweep import telemetry
+from policysweep.commands.tls import tls_options
 from policysweep.launch import Launcher
 from policysweep.process import stop_event
 from policysweep.rpc.client import Channels
+from policysweep.rpc.tls import Credentials
 from policysweep.sweep import services
 from policysweep.sweep.spec import SweepSpec, load_spec
 
@@ -22,19 +24,21 @@ from policysweep.sweep.spec import SweepSpec, load_spec
 @click.option(
     "--logs", type=click.Path(file_okay=False, path_type=Path), help="Folder for the services' logs."
 )
-def up(sweep: Path, logs: Path | None) -> None:
+@tls_options
+def up(sweep: Path, logs: Path | None, credentials: Credentials | None) -> None:
     """Start the services that the sweep file SWEEP describes, print their addresses, run until Ctrl-C."""
     telemetry.configure_logging("warning")
     spec = load_spec(sweep)
     folder = logs or Path(tempfile.gettempdir()) / "policysweep" / spec.name / "logs"
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_up(spec, folder))
+        runner.run(_up(spec, folder, credentials))
 
 
-async def _up(spec: SweepSpec, logs: Path) -> None:
+async def _up(spec: SweepSpec, logs: Path, credentials: Credentials | None) -> None:
     stop = stop_event()
-    async with Launcher(logs, click.echo) as launcher, Channels() as channels:
-        endpoints = await services.start_services(spec, launcher)
+    tls = credentials.files if credentials else None
+    async with Launcher(logs, click.echo) as launcher, Channels(credentials) as channels:
+        endpoints = await services.start_services(spec, launcher, tls)
         infos = await services.agent_infos(endpoints, channels)
         if endpoints.rehearsal:
             click.echo(f"rehearsal  http://{endpoints.rehearsal}/v1")

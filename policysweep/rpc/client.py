@@ -8,6 +8,8 @@ from typing import Self
 import grpc
 import orjson
 
+from policysweep.rpc.tls import Credentials, Pem
+
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 """Limit of one message, both ways, on every channel and server."""
 
@@ -31,23 +33,46 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 )
 
 
-def open_channel(target: str) -> grpc.aio.Channel:
-    """A channel to `target`, for example "127.0.0.1:50052" or "dns:///agent:50052"."""
-    return grpc.aio.insecure_channel(target, options=_OPTIONS)
+def open_channel(target: str, credentials: Credentials | None = None) -> grpc.aio.Channel:
+    """A channel to `target`, for example "127.0.0.1:50052" or "dns:///agent:50052"; TLS with credentials.
+
+    Over TLS the server's certificate must be one for the target's host: agent, or 127.0.0.1.
+    """
+    if credentials is None:
+        return grpc.aio.insecure_channel(target, options=_OPTIONS)
+    return grpc.aio.secure_channel(target, credentials.channel(), options=_OPTIONS)
 
 
 class Channels:
-    """Channels by target, opened on first use and closed together."""
+    """Channels by target, opened on first use and closed together.
 
-    def __init__(self) -> None:
+    A channel shows one certificate for as long as it lives. Once the files hold another, new channels are
+    opened: whoever lives long takes its channel anew for each conversation.
+    """
+
+    def __init__(self, credentials: Credentials | None = None) -> None:
+        """All channels use TLS when there are `credentials`, and none does otherwise."""
+        self._credentials = credentials
+        self._shown: Pem | None = None
         self._open: dict[str, grpc.aio.Channel] = {}
+        self._outdated: list[grpc.aio.Channel] = []
 
     def get(self, target: str) -> grpc.aio.Channel:
         """The channel to `target`."""
+        if self._credentials is not None:
+            self._renew(self._credentials)
         channel = self._open.get(target)
         if channel is None:
-            channel = self._open[target] = open_channel(target)
+            channel = self._open[target] = open_channel(target, self._credentials)
         return channel
+
+    def _renew(self, credentials: Credentials) -> None:
+        now = credentials.current()
+        if now is not self._shown:
+            # Calls in flight go on; without calls a channel lets go of its connections.
+            self._outdated += self._open.values()
+            self._open.clear()
+            self._shown = now
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,6 +80,7 @@ class Channels:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for channel in self._open.values():
+        for channel in (*self._open.values(), *self._outdated):
             await channel.close()
         self._open.clear()
+        self._outdated.clear()

@@ -28,6 +28,7 @@ from policysweep.errors import InputError
 from policysweep.process import announce, calm_collector, stop_event
 from policysweep.rpc.client import MAX_MESSAGE_BYTES
 from policysweep.rpc.interceptors import Gate
+from policysweep.rpc.tls import Credentials, is_loopback
 
 _log = structlog.get_logger(__name__)
 
@@ -56,9 +57,18 @@ def _options(max_connection_age: float) -> tuple[tuple[str, int], ...]:
 
 @asynccontextmanager
 async def serving(
-    listen: str, services: Sequence[Service], *, drain: float = 0.0, max_connection_age: float = 300.0
+    listen: str,
+    services: Sequence[Service],
+    *,
+    drain: float = 0.0,
+    max_connection_age: float = 300.0,
+    credentials: Credentials | None = None,
+    health_listen: str = "",
 ) -> AsyncIterator[str]:
-    """Serve while the block runs; gives the bound address. Leaving drains for `drain` seconds."""
+    """Serve while the block runs; gives the bound address. Leaving drains for `drain` seconds.
+
+    With `credentials` the port speaks mutual TLS alone. `health_listen` is an address for health without TLS.
+    """
     server = grpc.aio.server(interceptors=[Gate()], options=_options(max_connection_age))
     for service in services:
         service.register(server)
@@ -66,8 +76,10 @@ async def serving(
     status = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(status, server)
     reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
-    address = _bind(server, listen)
+    address = _bind(server, listen, credentials)
+    probed = _health_server(status, health_listen)
     await server.start()
+    await probed.start()
     for name in ("", *names):
         await status.set(name, health_pb2.HealthCheckResponse.SERVING)
     try:
@@ -75,12 +87,25 @@ async def serving(
     finally:
         await status.enter_graceful_shutdown()
         await server.stop(drain)
+        await probed.stop(None)
 
 
-def _bind(server: grpc.aio.Server, listen: str) -> str:
+def _health_server(status: health.aio.HealthServicer, listen: str) -> grpc.aio.Server:
+    """Serves the health of this process, and nothing else, to who can show no certificate: the kubelet."""
+    server = grpc.aio.server(options=_options(max_connection_age=300.0))
+    if listen:
+        health_pb2_grpc.add_HealthServicer_to_server(status, server)
+        _bind(server, listen, None)
+    return server
+
+
+def _bind(server: grpc.aio.Server, listen: str, credentials: Credentials | None) -> str:
     host, _, _ = listen.rpartition(":")
     try:
-        port = server.add_insecure_port(listen)
+        if credentials is None:
+            port = server.add_insecure_port(listen)
+        else:
+            port = server.add_secure_port(listen, credentials.server())
     except RuntimeError as error:
         raise InputError(
             f"cannot listen on {listen}: the port is in use or the address is not of this machine; "
@@ -93,13 +118,18 @@ async def run_service(config: ServiceConfig, name: str, services: Sequence[Servi
     """Serve until told to stop."""
     stop = stop_event(config.stop_on_stdin_eof)
     telemetry.serve_metrics(config.metrics_listen)
+    credentials = config.credentials()
     async with serving(
         config.listen,
         services,
         drain=config.drain_seconds,
         max_connection_age=config.max_connection_age_seconds,
+        credentials=credentials,
+        health_listen=config.health_listen,
     ) as address:
         announce(name, address)
+        if credentials is None and not is_loopback(address):
+            _log.warning("serving without TLS to other machines, see --tls-cert", address=address)
         await stop.wait()
         _log.info("draining", service=name, seconds=config.drain_seconds)
 

@@ -6,6 +6,7 @@ translates between exceptions and status codes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from policysweep import errors
 
 _DETAILS_KEY = "grpc-status-details-bin"
 _RETRY_AFTER = "retry_after"
+_HANDSHAKE = re.compile(r"OPENSSL_internal:(\w+): (.*?)(?:: OK)?$")
 
 
 def status_of(error: errors.PolicysweepError) -> status_pb2.Status:
@@ -77,9 +79,20 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
     where = f"{boundary.peer} at {target}"
     match error.code():
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:
-            # The core's chain of causes ends with the one that a reader can act on.
-            return boundary.unavailable(f"{where} cannot be reached: {message.rpartition(': ')[2]}")
+            return boundary.unavailable(f"{where} cannot be reached: {_cause(message)}")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return boundary.timeout(f"{where} did not answer in time")
         case code:
             return errors.InfrastructureError(f"{where} answered {code.name}: {message}")
+
+
+def _cause(message: str) -> str:
+    """What a reader can act on, out of the core's chain of causes."""
+    if "Hostname Verification Check failed" in message:
+        return "its certificate is not one for this name"
+    if found := _HANDSHAKE.search(message):
+        return "it does not speak TLS" if found[1] == "WRONG_VERSION_NUMBER" else f"{found[1]}: {found[2]}"
+    last = message.rpartition(": ")[2]
+    if last == "Socket closed":
+        return "it closed the connection; it has ended, wants TLS, or refuses the certificate it was shown"
+    return last

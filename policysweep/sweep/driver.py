@@ -20,6 +20,7 @@ from policysweep.datasets.load import Dataset, load, require_worlds
 from policysweep.errors import PolicysweepError
 from policysweep.launch import Launcher
 from policysweep.rpc.client import Channels
+from policysweep.rpc.tls import Credentials
 from policysweep.sweep import services
 from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.inputs import RunInputs
@@ -90,13 +91,18 @@ class Driver:
         shard: Shard = WHOLE,
         on_event: Callable[[str], None] = print,
         *,
+        credentials: Credentials | None = None,
         make_runner: Callable[..., Runner] = Runner,
     ) -> None:
-        """`make_runner` lets the benchmarks put a runner in place that measures itself."""
+        """With `credentials` all services are called over TLS, and those started here serve it.
+
+        `make_runner` lets the benchmarks put a runner in place that measures itself.
+        """
         self._spec = spec
         self._played = played
         self._shard = shard
         self.on_event = on_event
+        self._credentials = credentials
         self._make_runner = make_runner
         self.progress = Progress()
         self.judges: Mapping[str, str] = {}
@@ -109,9 +115,12 @@ class Driver:
 
     async def run(self, ledger: RunLedger, launcher: Launcher) -> Outcome:
         """Start what is missing, begin or resume the run, run the shard's open units."""
-        async with Channels() as channels:
-            endpoints = await services.start_services(self._spec, launcher)
-            self.judges = await services.start_judges(self._spec.judges, launcher, endpoints.rehearsal)
+        tls = self._credentials.files if self._credentials else None
+        async with Channels(self._credentials) as channels:
+            endpoints = await services.start_services(self._spec, launcher, tls)
+            self.judges = await services.start_judges(
+                self._spec.judges, launcher, endpoints.rehearsal, tls=tls
+            )
             await self._check_judges(ledger, channels)
             manifest = await self._manifest(endpoints, channels)
             for note in await ledger.begin(manifest, self._played.inputs):

@@ -11,6 +11,7 @@ import grpc
 from policysweep.launch import Launcher
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
+from policysweep.rpc.tls import TlsFiles
 from policysweep.sweep.spec import (
     REHEARSAL_PREFIX,
     CustomerSpec,
@@ -35,8 +36,11 @@ class Endpoints:
     """HOST:PORT of the rehearsal server; None when the sweep needs none."""
 
 
-async def start_services(spec: SweepSpec, launcher: Launcher) -> Endpoints:
-    """Start what the sweep does not name an address for, the judges apart."""
+async def start_services(spec: SweepSpec, launcher: Launcher, tls: TlsFiles | None = None) -> Endpoints:
+    """Start what the sweep does not name an address for, the judges apart.
+
+    With `tls` the services started here show that certificate, as whoever calls them does.
+    """
     customer = spec.customer or CustomerSpec()
     local: list[ModelSpec] = [agent for agent in spec.agents if agent.target is None]
     if spec.simulators is None:
@@ -44,10 +48,9 @@ async def start_services(spec: SweepSpec, launcher: Launcher) -> Endpoints:
     rehearsal = await start_rehearsal(local, launcher)
     simulators = spec.simulators
     if simulators is None:
-        simulators = (
-            await launcher.start("simulator", "services.simulator", _model_flags(customer, rehearsal)),
-        )
-    agents = await _start_all(spec.agents, "services.agent", launcher, rehearsal)
+        flags = _flags(customer, rehearsal, tls)
+        simulators = (await launcher.start("simulator", "services.simulator", flags),)
+    agents = await _start_all(spec.agents, "services.agent", launcher, rehearsal, tls)
     return Endpoints(agents, simulators, rehearsal)
 
 
@@ -59,7 +62,11 @@ async def start_rehearsal(models: Sequence[ModelSpec], launcher: Launcher) -> st
 
 
 async def start_judges(
-    judges: Sequence[JudgeSpec], launcher: Launcher, rehearsal: str | None = None
+    judges: Sequence[JudgeSpec],
+    launcher: Launcher,
+    rehearsal: str | None = None,
+    *,
+    tls: TlsFiles | None = None,
 ) -> Mapping[str, str]:
     """Start the judges that have no address; gives the gRPC target of each by name.
 
@@ -67,32 +74,35 @@ async def start_judges(
     """
     if rehearsal is None:
         rehearsal = await start_rehearsal(judges, launcher)
-    return await _start_all(judges, "services.judge", launcher, rehearsal)
+    return await _start_all(judges, "services.judge", launcher, rehearsal, tls)
 
 
 async def _start_all(
-    specs: Sequence[ServedSpec], module: str, launcher: Launcher, rehearsal: str | None
+    specs: Sequence[ServedSpec], module: str, launcher: Launcher, rehearsal: str | None, tls: TlsFiles | None
 ) -> dict[str, str]:
-    targets = await asyncio.gather(*(_start(spec, module, launcher, rehearsal) for spec in specs))
+    targets = await asyncio.gather(
+        *(_start(spec, module, launcher, _flags(spec, rehearsal, tls)) for spec in specs)
+    )
     return {spec.name: target for spec, target in zip(specs, targets, strict=True)}
 
 
-async def _start(spec: ServedSpec, module: str, launcher: Launcher, rehearsal: str | None) -> str:
+async def _start(spec: ServedSpec, module: str, launcher: Launcher, flags: Sequence[str]) -> str:
     if spec.target is not None:
         return spec.target
-    return await launcher.start(f"{spec.kind}-{spec.name}", module, _model_flags(spec, rehearsal))
+    return await launcher.start(f"{spec.kind}-{spec.name}", module, flags)
 
 
 def _needs_rehearsal(model: ModelSpec) -> bool:
     return model.model_url is None and (model.model or "").startswith(REHEARSAL_PREFIX)
 
 
-def _model_flags(model: ModelSpec, rehearsal: str | None) -> list[str]:
-    """The model's settings as flags of a service, which have the same names."""
+def _flags(model: ModelSpec, rehearsal: str | None, tls: TlsFiles | None) -> list[str]:
+    """The model's settings and the TLS files as flags of a service, which have the same names."""
     settings = {**model.settings()}
     if _needs_rehearsal(model):
         settings["model_url"] = f"http://{rehearsal}/v1"
-    return [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items()]
+    return [*(part for flag in named for part in flag), *(tls.flags() if tls else ())]
 
 
 async def agent_infos(endpoints: Endpoints, channels: Channels) -> dict[str, agent_pb2.AgentInfo]:

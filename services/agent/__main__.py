@@ -22,7 +22,7 @@ async def _main() -> None:
     config.check()
     configure_logging(config.log_level)
     model = OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key())
-    async with model, Channels() as channels:
+    async with model, Channels(config.credentials()) as channels:
         agent = _agent(config, model, channels)
         await run_service(config, "agent", [agent_service(agent, config.model_timeout_seconds)])
 
@@ -33,7 +33,7 @@ def _agent(config: AgentConfig, model: ServedModel, channels: Channels) -> Agent
     )
     if config.memory == "none":
         return BaselineAgent(model, sampling)
-    bank = GrpcBank(channels.get(config.bank_target), config.bank_target)
+    bank = GrpcBank(channels, config.bank_target)
     return PolicyBankAgent(model, sampling, bank, config)
 
 

@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 import policysweep.errors  # noqa: F401 - its classes are then found by their reasons
 from policysweep import errors
 from policysweep.rpc import status
+from policysweep.rpc.client import Channels
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import policybank_pb2_grpc
 
@@ -52,13 +53,14 @@ class BankReader(Protocol):
 class GrpcBank:
     """The bank service at `target`. Calls are not retried here: the driver owns the unit's retries."""
 
-    def __init__(self, channel: grpc.aio.Channel, target: str) -> None:
-        self._stub: policybank_pb2_grpc.PolicyBankServiceAsyncStub = (
-            policybank_pb2_grpc.PolicyBankServiceStub(channel)
-        )
-        # Published types know its synchronous form only.
-        self._health: Any = health_pb2_grpc.HealthStub(channel)
+    def __init__(self, channels: Channels, target: str) -> None:
+        self._channels = channels
         self._target = target
+
+    @property
+    def _stub(self) -> policybank_pb2_grpc.PolicyBankServiceAsyncStub:
+        # Anew for each call: the channel is another one once this service's certificate was renewed.
+        return policybank_pb2_grpc.PolicyBankServiceStub(self._channels.get(self._target))
 
     async def recall(self, bank_id: str, query: str, limit: int, seconds: float) -> Sequence[pb.RecalledItem]:
         """See BankReader."""
@@ -82,9 +84,9 @@ class GrpcBank:
 
     async def check(self, seconds: float) -> None:
         """See BankReader."""
-        answer = await self._ask(
-            self._health.Check(health_pb2.HealthCheckRequest(service=_NAME), timeout=seconds)
-        )
+        # Published types know the synchronous form of its stub only.
+        health: Any = health_pb2_grpc.HealthStub(self._channels.get(self._target))
+        answer = await self._ask(health.Check(health_pb2.HealthCheckRequest(service=_NAME), timeout=seconds))
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise errors.ServiceUnavailable(f"policy bank at {self._target} is not serving")
 

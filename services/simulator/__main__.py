@@ -19,7 +19,7 @@ async def _main() -> None:
     configure_logging(config.log_level)
     async with (
         OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key()) as model,
-        Channels() as channels,
+        Channels(config.credentials()) as channels,
     ):
         servicer = Simulator(config, model, channels)
         service = Service(

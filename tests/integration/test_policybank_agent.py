@@ -85,7 +85,7 @@ async def stage(mode: MemoryMode, **settings: Any) -> AsyncIterator[Stage]:
         ):
             config = AgentConfig(**common, memory=mode, bank_target=bank, **settings)
             player = PolicyBankAgent(
-                model, agent_pb2.Sampling(max_tokens=1000), GrpcBank(channels.get(bank), bank), config
+                model, agent_pb2.Sampling(max_tokens=1000), GrpcBank(channels, bank), config
             )
             simulator = Simulator(SimulatorConfig(**common), model, channels)
             service = Service(
