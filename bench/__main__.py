@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging, policybank, tau2
+from bench import judging, policybank, prompts, tau2
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -34,13 +34,16 @@ TAU2 = "tau2"
 POLICYBANK = "policybank"
 """The case of `bench/policybank.py`."""
 
+PROMPTS = "prompts"
+"""The case of `bench/prompts.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING, TAU2, POLICYBANK]
+    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
@@ -52,6 +55,14 @@ def main(names: list[str]) -> None:
         _tau2(console)
     if not names or POLICYBANK in names:
         _policybank(console)
+    if not names or PROMPTS in names:
+        _prompts(console)
+
+
+def _prompts(console: Console) -> None:
+    console.print(f"running case {PROMPTS} ...", style="dim")
+    prompts.save({**_where(), **prompts.run(console)})
+    console.print(f"Written to {prompts.RESULTS}", soft_wrap=True)
 
 
 def _policybank(console: Console) -> None:

@@ -22,7 +22,7 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from bench.judge_prompts import PromptFigures
+from bench.prefix_cache import PromptFigures
 from bench.processes import cpu_seconds
 from policysweep.launch import Launcher
 from policysweep.process import calm_collector

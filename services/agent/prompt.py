@@ -1,13 +1,15 @@
 """From a request of the contract to a prompt, laid out for the prefix cache of the model server; pure.
 
-    tools               equal for all calls of a sweep
     system message      rules, policy          equal for all calls of a sweep
                         persona                equal for all calls of a persona
-                        case brief             equal for all calls of a scenario
+    tools               equal for all calls of a sweep
+    first turn          case brief, and the customer's opening
     turns               appended; what was sent once is sent the same way ever after
 
-A turn is rendered from its own message alone, or from messages before it, so no call rewrites the prefix
-of the one before.
+Many chat templates put the tools behind the system text, so that whatever differs there is paid for with the
+tools: the case brief, which is another one in each scenario, stands in the first turn instead. A turn is
+rendered from its own message alone, or from messages before it, so no call rewrites the prefix of the one
+before.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import orjson
@@ -43,6 +46,7 @@ RULES = _read("rules")
 """For a case that ends with an outcome that the agent declares."""
 RULES_TASK = _read("rules_task")
 """For a task without outcomes to declare, which the customer ends."""
+_OPENING = Template(_read("opening"))
 PERSONAS: Mapping[int, str] = {
     persona: f"{_persona_name(persona)}: {_read(f'persona_{_persona_name(persona).lower()}')}"
     for persona in ep.AgentPersona.values()
@@ -53,7 +57,7 @@ PERSONAS: Mapping[int, str] = {
 def _digest() -> str:
     """The tool counts too: its texts tell the model how to end a case."""
     tool = resolution_tool(resolution_options()).SerializeToString(deterministic=True)
-    parts = [RULES, RULES_TASK, *(PERSONAS[persona] for persona in sorted(PERSONAS))]
+    parts = [RULES, RULES_TASK, _OPENING.template, *(PERSONAS[persona] for persona in sorted(PERSONAS))]
     return hashlib.sha256(b"\0".join([*(part.encode() for part in parts), tool])).hexdigest()
 
 
@@ -79,7 +83,17 @@ def conversation(request: agent_pb2.RespondRequest) -> list[Json]:
         if turn is None:
             raise InputError(f"messages[{index}].role is {message.role}: use CUSTOMER, AGENT or TOOL")
         messages.append(turn(message, request))
+    if request.case_brief:
+        messages[0] = {"role": "user", "content": _opening(request)}
     return messages
+
+
+def _opening(request: agent_pb2.RespondRequest) -> str:
+    """The customer's first message under what the agent is told of the case."""
+    opening = request.messages[0]
+    if opening.role != ep.ROLE_CUSTOMER:
+        raise InputError("messages[0].role must be CUSTOMER where there is a case_brief")
+    return _OPENING.substitute(case_brief=request.case_brief, message=opening.content)
 
 
 def system_text(request: agent_pb2.RespondRequest, *, guide: str = "", with_policy: bool = True) -> str:
@@ -97,8 +111,6 @@ def system_text(request: agent_pb2.RespondRequest, *, guide: str = "", with_poli
         if persona is None:
             raise InputError(f"agent_persona is {request.agent_persona}, which this agent does not know")
         sections.append(f"## How you are asked to behave\n\n{persona}")
-    if request.case_brief:
-        sections.append(f"## This case\n\n{request.case_brief}")
     return "\n\n".join(sections)
 
 

@@ -1,8 +1,11 @@
 """The simulated customer: a chat model that plays a persona with a brief.
 
 It sees the persona, its own brief, what the agent says to it and its own tools' results. It sees neither
-the policy, nor the policy issues, nor the agent's tool traffic. Its chat is only ever appended to, so that
-each call finds all earlier ones in the model server's prefix cache.
+the policy, nor the policy issues, nor the agent's tool traffic.
+
+The prompt is laid out for the prefix cache of the model server. The rules and the tools, which chat templates
+put behind the system message, are the same in all conversations; who the customer is comes in the first turn.
+The chat is only ever appended to, so that each call finds all earlier ones in the cache.
 """
 
 from __future__ import annotations
@@ -18,23 +21,24 @@ from policysweep.models.tools import openai_tool_calls
 from policysweep.v1 import agent_pb2, episode_pb2, scenario_pb2
 from services.simulator.ports import CustomerReply
 
-_PROMPT = Path(__file__).with_name("prompts").joinpath("customer.md").read_text(encoding="utf-8")
-_TEMPLATE = Template(_PROMPT)
-_OPENING_CUE = "(The chat with customer care opens. Write your first message.)"
+_PROMPTS = Path(__file__).with_name("prompts")
+RULES = _PROMPTS.joinpath("customer.md").read_text(encoding="utf-8").strip()
+"""The system message, the same for every customer."""
+_CHARACTER = Template(_PROMPTS.joinpath("customer_character.md").read_text(encoding="utf-8").strip())
 _EMPTY_AGENT_MESSAGE = "(The agent sent an empty message.)"
 _REMINDER = "(That was no message that can be sent. Write the customer's next message, short and complete.)"
 
 PROMPT_DIGEST = hashlib.sha256(
-    "\0".join((_PROMPT, _OPENING_CUE, _EMPTY_AGENT_MESSAGE, _REMINDER)).encode()
+    "\0".join((RULES, _CHARACTER.template, _EMPTY_AGENT_MESSAGE, _REMINDER)).encode()
 ).hexdigest()
 """SHA-256 over all that the customer's prompt is made of, hex."""
 
 
-def system_prompt(scenario: scenario_pb2.Scenario, order_id: str) -> str:
-    """The customer's system message: rules, then persona, then brief."""
+def character(scenario: scenario_pb2.Scenario, order_id: str) -> str:
+    """The first turn of the customer's chat: the cue to begin, then persona, then brief."""
     persona, brief = scenario.persona, scenario.customer_brief
     traits = "\n".join(f"{trait}: {persona.personality[trait]}" for trait in sorted(persona.personality))
-    return _TEMPLATE.substitute(
+    return _CHARACTER.substitute(
         name=persona.name,
         age_range=persona.age_range,
         location=persona.location,
@@ -52,11 +56,11 @@ def system_prompt(scenario: scenario_pb2.Scenario, order_id: str) -> str:
     )
 
 
-def opening_chat(system: str, opening: str) -> list[Mapping[str, Any]]:
+def opening_chat(first_turn: str, opening: str) -> list[Mapping[str, Any]]:
     """A chat in which the customer has written its first message."""
     return [
-        {"role": "system", "content": system},
-        {"role": "user", "content": _OPENING_CUE},
+        {"role": "system", "content": RULES},
+        {"role": "user", "content": first_turn},
         {"role": "assistant", "content": opening},
     ]
 

@@ -14,6 +14,7 @@ from policysweep.domains.returns.environment import customer_tools
 from policysweep.domains.tau2 import Domain, installed
 from policysweep.models.observed import ObservedModel
 from policysweep.models.openai_api import OpenAIChatModel
+from policysweep.models.prompted_tools import prompt_digest, with_prompted_tools
 from policysweep.models.tools import openai_tools
 from policysweep.rpc.client import Channels
 from policysweep.rpc.deadlines import budget
@@ -22,7 +23,7 @@ from policysweep.v1 import episode_pb2 as ep
 from services.simulator import environment
 from services.simulator.agent_client import GrpcAgent
 from services.simulator.config import SimulatorConfig
-from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, opening_chat, system_prompt
+from services.simulator.customer import PROMPT_DIGEST, ModelCustomer, character, opening_chat
 from services.simulator.dialogue import Notify
 from services.simulator.tau2 import user as tau2_user
 from services.simulator.tau2.episodes import Tau2Episodes
@@ -39,7 +40,9 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
     def __init__(self, config: SimulatorConfig, model: OpenAIChatModel, channels: Channels) -> None:
         self._config = config
         self._served = model
-        self._model = ObservedModel(model, role="customer")
+        self._model = ObservedModel(
+            with_prompted_tools(model, config.tool_mode), role="customer", name=config.model
+        )
         self._channels = channels
         self._customer_tools = openai_tools(customer_tools())
         self._sampling = agent_pb2.Sampling(
@@ -115,7 +118,7 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
     ) -> ModelCustomer:
         return ModelCustomer(
             self._model,
-            chat=opening_chat(system_prompt(request.scenario, request.world.order.order_id), opening),
+            chat=opening_chat(character(request.scenario, request.world.order.order_id), opening),
             tools=self._customer_tools,
             sampling=self._sampling,
             seed=request.seed,
@@ -129,15 +132,20 @@ class Simulator(simulator_pb2_grpc.SimulatorServiceServicer):
     ) -> simulator_pb2.GetSimulatorInfoResponse:
         """All that changes behaviour; fails while the customer's model is not served."""
         served = await self._served.describe()
-        tau2 = {"tau2_prompt_digest": tau2_user.PROMPT_DIGEST, "tau2_package": installed()}
+        mode = self._config.tool_mode
+        tau2 = {
+            "tau2_prompt_digest": prompt_digest(tau2_user.PROMPT_DIGEST, mode),
+            "tau2_package": installed(),
+        }
         return simulator_pb2.GetSimulatorInfoResponse(
             info=simulator_pb2.SimulatorInfo(
                 customer_model=self._config.model,
-                prompt_digest=PROMPT_DIGEST,
+                prompt_digest=prompt_digest(PROMPT_DIGEST, mode),
                 tools_digest=environment.tools_digest(),
                 sampling=self._sampling,
                 rehearsal=served.rehearsal,
                 version=__version__,
+                tool_mode=mode,
                 **(tau2 if request.include_tau2 else {}),
             )
         )
@@ -165,8 +173,10 @@ async def _observed(play: _Play, notify: Notify) -> ep.Episode:
     with telemetry.EPISODES_RUNNING.track_inprogress():
         episode = await play(notify)
     episode.duration_seconds = time.monotonic() - started
+    telemetry.EPISODE_SECONDS.observe(episode.duration_seconds)
     telemetry.EPISODES.labels(
-        ep.EndReason.Name(episode.end.reason), ep.FaultParty.Name(episode.end.fault)
+        telemetry.enum_label(ep.EndReason, episode.end.reason),
+        telemetry.enum_label(ep.FaultParty, episode.end.fault),
     ).inc()
     return episode
 

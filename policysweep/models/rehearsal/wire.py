@@ -16,7 +16,7 @@ from policysweep.models.rehearsal import draws, logprobs, tokens
 from policysweep.models.rehearsal.draft import Draft, ToolUse
 from policysweep.models.rehearsal.request import Json, ParsedRequest
 
-SCRIPTS_VERSION = 1
+SCRIPTS_VERSION = 2
 """Raised whenever the scripts write something else than before for the same request."""
 FINGERPRINT_PREFIX = "policysweep-rehearsal-"
 FINGERPRINT = f"{FINGERPRINT_PREFIX}{SCRIPTS_VERSION}"

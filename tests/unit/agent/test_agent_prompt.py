@@ -57,20 +57,24 @@ def call(name: str, arguments: str, identifier: str = "c1") -> ep.ToolCall:
 class TestSystemMessage:
     def test_what_is_shared_by_most_requests_comes_first(self) -> None:
         text = system_text(asked())
-        parts = [RULES, "PRIMARY", "SECOND", "THIRD", PERSONAS[ep.AGENT_PERSONA_FAIR], "BRIEF"]
+        parts = [RULES, "PRIMARY", "SECOND", "THIRD", PERSONAS[ep.AGENT_PERSONA_FAIR]]
         assert text.startswith(RULES)
         assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
     @pytest.mark.parametrize("persona", sorted(PERSONAS))
-    def test_persona_and_case_change_nothing_before_them(self, persona: int) -> None:
-        fair, other = system_text(asked()), system_text(asked(agent_persona=persona, case_brief="OTHER"))
+    def test_a_persona_changes_nothing_before_it(self, persona: int) -> None:
+        fair, other = system_text(asked()), system_text(asked(agent_persona=persona))
         shared = fair.index("## How you are asked to behave")
         assert other[:shared] == fair[:shared]
         assert ep.AgentPersona.Name(cast(Any, persona)).removeprefix("AGENT_PERSONA_") + ": You are" in other
 
-    def test_no_persona_and_no_brief_leave_no_headings(self) -> None:
-        text = system_text(asked(agent_persona=ep.AGENT_PERSONA_UNSPECIFIED, case_brief=""))
+    def test_no_persona_leaves_no_heading(self) -> None:
+        text = system_text(asked(agent_persona=ep.AGENT_PERSONA_UNSPECIFIED))
         assert text.endswith("THIRD")
+
+    def test_the_case_changes_nothing_in_it(self) -> None:
+        # Many chat templates put the tools behind it, which all scenarios should share.
+        assert system_text(asked(case_brief="OTHER")) == system_text(asked(case_brief=""))
 
     def test_five_personas_told_apart(self) -> None:
         assert len(set(PERSONAS.values())) == len(PERSONAS) == 5
@@ -85,6 +89,15 @@ class TestSystemMessage:
 
 
 class TestTurns:
+    def test_the_first_turn_tells_of_the_case(self) -> None:
+        first = chat_messages(asked(customer("hi"), agent("yes?"), customer("so")))[1]["content"]
+        assert first == "## This case\n\nBRIEF\n\n## The customer's first message\n\nhi"
+        assert chat_messages(asked(customer("hi"), case_brief=""))[1]["content"] == "hi"
+
+    def test_a_case_without_an_opening_of_the_customer_is_refused(self) -> None:
+        with pytest.raises(InputError, match=r"messages\[0\]\.role must be CUSTOMER"):
+            chat_messages(asked(agent("hello")))
+
     def test_roles_calls_and_results(self) -> None:
         looked_up = call("look_up", '{"a":"1"}')
         messages = chat_messages(

@@ -7,6 +7,7 @@ import pytest
 from policysweep.models.rehearsal.dispositions import DISPOSITIONS
 from policysweep.models.rehearsal.draft import Draft
 from policysweep.models.rehearsal.returns import agent as script
+from policysweep.models.rehearsal.returns.case_file import read_case
 from policysweep.models.rehearsal.returns.wording import persona_of
 
 from .support import AGENT_TOOLS, Json, arguments, ask, assistant, result, system, tool, user
@@ -338,3 +339,10 @@ def test_a_conversation_without_tools_gets_a_chat_reply() -> None:
     reply = ask([user("Tell me about lighthouses")])
     assert reply.text
     assert "rehearsal model" in reply.text
+
+
+def test_what_the_agent_is_told_of_the_case_is_not_the_customer_speaking() -> None:
+    told = "## This case\n\nThe order ORD-9 is old.\n\n## The customer's first message\n\nIt is ORD-1-A."
+    case = read_case([user(told), assistant(Draft("yes?")), user("## This case is bad")])
+    assert (case.opening, case.order_number) == ("It is ORD-1-A.", "ORD-1-A")
+    assert case.statements == ["It is ORD-1-A.", "## This case is bad"]

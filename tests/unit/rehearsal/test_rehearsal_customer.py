@@ -33,8 +33,8 @@ def brief(register: str = "Casual", agreeableness: int = 3, behavior: str = "Ope
 
 
 def conversation(*turns: str, prompt: str | None = None) -> list[Json]:
-    """The system message, the stage direction, then turns: the customer's opening, the agent, and so on."""
-    messages = [system(prompt or brief()), user("(Write your first message.)")]
+    """The rules, who the customer is, then turns: the customer's opening, the agent, and so on."""
+    messages = [system("You play a customer."), user(f"(Write your first message.)\n\n{prompt or brief()}")]
     for position, turn in enumerate(turns):
         messages.append(user(turn) if position % 2 else assistant(Draft(turn)))
     return messages

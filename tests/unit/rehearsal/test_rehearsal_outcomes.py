@@ -57,8 +57,8 @@ class Conversation:
         opening = f"My order number is {world.order.order_id}. {scenario.first_customer_message}"
         self.agent = [system(f"## How you are asked to behave\n\n{persona}: so."), user(opening)]
         self.customer = [
-            system(customer_prompt(scenario, world.order.order_id)),
-            user("(Write your first message.)"),
+            system("You play a customer."),
+            user(f"(Write your first message.)\n\n{customer_prompt(scenario, world.order.order_id)}"),
             {"role": "assistant", "content": opening},
         ]
         self.statements = 1

@@ -1,6 +1,6 @@
-"""The customer's system message, read once per text: who it is, what it knows, what it would settle for.
+"""The first turn of the customer's chat, read once per text: who it is, what it knows, what it settles for.
 
-The message has the sections "## Persona", "## What you know and share freely", "## What you share only when
+The turn has the sections "## Persona", "## What you know and share freely", "## What you share only when
 asked" and "## How you behave". Each private sentence gets the topics that it speaks of; a question that
 touches one of its topics brings it out.
 """
@@ -105,9 +105,9 @@ class Brief:
 
 
 @lru_cache(maxsize=_BRIEFS_KEPT)
-def read_brief(system_text: str) -> Brief:
-    """Read a system message; sections that are missing are empty."""
-    sections = _sections(system_text)
+def read_brief(text: str) -> Brief:
+    """Read a first turn; sections that are missing are empty."""
+    sections = _sections(text)
     persona = {name.lower(): value for name, value in _FIELD.findall(sections.get("persona", ""))}
     register = persona.get("language style", "").lower()
     name = persona.get("name", "").removeprefix("Dr. ")
@@ -115,7 +115,7 @@ def read_brief(system_text: str) -> Brief:
     private = _sentences(sections.get("what you share only when asked", ""))
     behavior = sections.get("how you behave", "")
     wishes = [sentence for sentence in private if _PREFERENCE.search(sentence)]
-    order = _ORDER.search(system_text)
+    order = _ORDER.search(text)
     return Brief(
         register=register,
         agreeableness=_trait(persona, "agreeableness"),
@@ -125,7 +125,7 @@ def read_brief(system_text: str) -> Brief:
         preferences=tuple(_spoken(s, name, register) for s in wishes),
         acceptable=_acceptable([*wishes, *_sentences(behavior)]),
         leaves_when_refused=re.search(r"\bwithdraws\b|drop the (?:matter|return)", behavior) is not None,
-        key=zlib.crc32(system_text.encode()),
+        key=zlib.crc32(text.encode()),
     )
 
 

@@ -50,7 +50,7 @@ class _Scene:
 
 def customer(request: ParsedRequest) -> Draft:
     """The customer's next message or tool call."""
-    brief = read_brief(request.system_text())
+    brief = read_brief(_first_turn(request.messages))
     scene = _scene(request.messages)
     voice = Voice(brief.register, brief.key, scene.own_messages)
     offer = read_offer(scene.heard)
@@ -59,6 +59,11 @@ def customer(request: ParsedRequest) -> Draft:
     if offer is None:
         return Draft(_answer(brief, scene, voice))
     return _decide(request, brief, scene, voice, offer)
+
+
+def _first_turn(messages: list[Json]) -> str:
+    """The stage direction that says who the customer is."""
+    return next((text_of(message) for message in messages if message["role"] == "user"), "")
 
 
 def _scene(messages: list[Json]) -> _Scene:

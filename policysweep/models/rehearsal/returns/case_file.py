@@ -20,6 +20,8 @@ from policysweep.models.rehearsal.returns.order import Order, read_order
 ORDER_TOOL = "get_order_details"
 _ORDERS_KEPT = 1024
 _MOST_ORDER_ERRORS = 2
+CASE_HEAD = "## This case"
+OPENING_HEAD = "## The customer's first message"
 WRITE_TOOLS = frozenset({"process_return", "process_exchange", "issue_refund"})
 
 _ORDER_NUMBER = re.compile(r"\bORD(?:ER)?-[A-Z0-9]+(?:-[A-Z0-9]+)*\b", re.IGNORECASE)
@@ -95,12 +97,17 @@ def read_case(messages: list[Json]) -> CaseFile:
     for message in messages:
         role = message["role"]
         if role == "user":
-            _hear(case, text_of(message))
+            _hear(case, _spoken(text_of(message)))
         elif role == "tool":
             _receive(case, names.get(message["tool_call_id"], ""), text_of(message))
         elif role == "assistant":
             _recall(case, message, names)
     return case
+
+
+def _spoken(text: str) -> str:
+    """What the customer wrote of a turn: the first one begins with what the agent is told of the case."""
+    return text.rpartition(OPENING_HEAD)[2].lstrip() if text.startswith(CASE_HEAD) else text
 
 
 def _hear(case: CaseFile, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.judge_prompts import BLOCK_CHARACTERS, PromptFigures
+from bench.prefix_cache import BLOCK_CHARACTERS, PromptFigures
 
 SYSTEM = "s" * (10 * BLOCK_CHARACTERS)
 
