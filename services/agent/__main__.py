@@ -32,7 +32,7 @@ def _agent(config: AgentConfig, model: ServedModel, channels: Channels) -> Agent
         temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
     )
     if config.memory == "none":
-        return BaselineAgent(model, sampling)
+        return BaselineAgent(model, sampling, config.tool_mode)
     bank = GrpcBank(channels, config.bank_target)
     return PolicyBankAgent(model, sampling, bank, config)
 

@@ -10,6 +10,7 @@ from policysweep.errors import ModelServerRejected
 from policysweep.models.chat import ChatModel, ChatReply
 from policysweep.models.observed import ObservedModel
 from policysweep.models.openai_api import ModelDescription
+from policysweep.models.prompted_tools import ToolMode, prompt_digest, with_prompted_tools
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
 from services.agent.resolution import split_declaration
@@ -21,23 +22,34 @@ _DESCRIPTION_SECONDS = 5.0
 class ServedModel(ChatModel, Protocol):
     """A chat model that can say how it is served."""
 
+    @property
+    def name(self) -> str:
+        """The model's name, as in requests."""
+        ...
+
     async def describe(self, timeout_seconds: float) -> ModelDescription:
         """What the server says about the model. Raises ModelServerError when it does not serve it."""
         ...
 
 
 class AgentModel(ObservedModel):
-    """An agent's model with its sampling, counted in the metrics."""
+    """An agent's model with its sampling and its way to call tools, counted in the metrics."""
 
-    def __init__(self, model: ServedModel, sampling: agent_pb2.Sampling) -> None:
-        super().__init__(model, role="agent")
+    def __init__(
+        self, model: ServedModel, sampling: agent_pb2.Sampling, tool_mode: ToolMode = "native"
+    ) -> None:
+        super().__init__(with_prompted_tools(model, tool_mode), role="agent", name=model.name)
         self.sampling = sampling
+        self._tool_mode = tool_mode
         self._served = model
         self._description: ModelDescription | None = None
         self._described_at = 0.0
 
-    async def info(self, timeout_seconds: float) -> agent_pb2.AgentInfo:
-        """What is true of the model for every variant. Fails unless it is served with room for an answer."""
+    async def info(self, timeout_seconds: float, digest: str) -> agent_pb2.AgentInfo:
+        """What is true of the model for every variant; `digest` is that of the variant's own prompt.
+
+        Fails unless the model is served with room for an answer.
+        """
         served = await self._describe(timeout_seconds)
         if served.max_model_len is not None and self.sampling.max_tokens >= served.max_model_len:
             raise ModelServerRejected(
@@ -45,7 +57,12 @@ class AgentModel(ObservedModel):
                 f"of {served.max_model_len} tokens, prompt included: lower --max-tokens"
             )
         return agent_pb2.AgentInfo(
-            model=served.model, sampling=self.sampling, rehearsal=served.rehearsal, version=__version__
+            model=served.model,
+            prompt_digest=prompt_digest(digest, self._tool_mode),
+            sampling=self.sampling,
+            rehearsal=served.rehearsal,
+            version=__version__,
+            tool_mode=self._tool_mode,
         )
 
     async def _describe(self, timeout_seconds: float) -> ModelDescription:

@@ -1,9 +1,10 @@
-"""The baseline agent: one model call per answer, with native tool calling and no memory."""
+"""The baseline agent: one model call per answer, and no memory."""
 
 from __future__ import annotations
 
 from policysweep.errors import ContextOverflow
 from policysweep.models.chat import ChatRequest
+from policysweep.models.prompted_tools import ToolMode
 from policysweep.v1 import agent_pb2
 from services.agent.agent import MemoryUnsupported
 from services.agent.prompt import PROMPT_DIGEST, chat_messages, offered_tools
@@ -13,8 +14,10 @@ from services.agent.served import AgentModel, ServedModel, answer, overflow
 class BaselineAgent:
     """Asks `model` for the next message. Implements Agent."""
 
-    def __init__(self, model: ServedModel, sampling: agent_pb2.Sampling) -> None:
-        self._model = AgentModel(model, sampling)
+    def __init__(
+        self, model: ServedModel, sampling: agent_pb2.Sampling, tool_mode: ToolMode = "native"
+    ) -> None:
+        self._model = AgentModel(model, sampling, tool_mode)
 
     async def respond(
         self, request: agent_pb2.RespondRequest, timeout_seconds: float
@@ -41,8 +44,7 @@ class BaselineAgent:
 
     async def info(self, timeout_seconds: float) -> agent_pb2.AgentInfo:
         """Fails unless the model is served with room for an answer."""
-        info = await self._model.info(timeout_seconds)
+        info = await self._model.info(timeout_seconds, PROMPT_DIGEST)
         info.variant = "baseline"
-        info.prompt_digest = PROMPT_DIGEST
         info.memory_mode = "none"
         return info

@@ -74,7 +74,7 @@ class PolicyBankAgent:
     def __init__(
         self, model: ServedModel, sampling: agent_pb2.Sampling, bank: BankReader, config: AgentConfig
     ) -> None:
-        self._model = AgentModel(model, sampling)
+        self._model = AgentModel(model, sampling, config.tool_mode)
         self._bank = bank
         self._mode = config.memory
         self._with_policy = config.policy_in_prompt
@@ -108,14 +108,18 @@ class PolicyBankAgent:
 
     async def info(self, timeout_seconds: float) -> agent_pb2.AgentInfo:
         """Fails unless the model is served with room for an answer, and the policybank service serves."""
-        info, _ = await asyncio.gather(self._model.info(timeout_seconds), self._bank.check(timeout_seconds))
+        info, _ = await asyncio.gather(
+            self._model.info(timeout_seconds, self._digest()), self._bank.check(timeout_seconds)
+        )
         info.variant = "policybank"
         info.memory_mode = self._mode
         info.policy_withheld = not self._with_policy
+        return info
+
+    def _digest(self) -> str:
         texts = (_GUIDE, _RECALLED, _TURN, _RECALL, _NOT_NOW, TOOL.description, TOOL.parameters_json)
         settings = f"{self._recall_limit} {self._rounds}"
-        info.prompt_digest = hashlib.sha256("\0".join((PROMPT_DIGEST, *texts, settings)).encode()).hexdigest()
-        return info
+        return hashlib.sha256("\0".join((PROMPT_DIGEST, *texts, settings)).encode()).hexdigest()
 
     # ------------------------------------------------------------------ static
 
