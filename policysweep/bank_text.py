@@ -1,15 +1,19 @@
-"""What an entry of a policy bank says, as text for a model or a person; pure."""
+"""What entries and revisions of a policy bank say, as text for a model or a person; pure."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
+
+from google.protobuf.message import Message
 
 from policysweep.v1 import policybank_pb2 as pb
 
 SPEC_FIELDS = ("trigger", "preconditions", "eligibility", "action", "key_insight")
 """The fields of a spec in the order of reading."""
 
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 _LABELS = {field: field.replace("_", " ").upper() for field in SPEC_FIELDS}
 
 
@@ -47,3 +51,42 @@ def _bank_diff(old: Mapping[str, pb.Entry], new: Mapping[str, pb.Entry]) -> Iter
         before, after = old.get(capability_id), new.get(capability_id)
         if before != after and (diff := entry_diff(before, after)):
             yield diff
+
+
+def word(message: Message, field: str) -> str:
+    """The value of an enum field in words: "policy gap" for FAILURE_TYPE_POLICY_GAP, "" for unspecified."""
+    enum, value = message.DESCRIPTOR.fields_by_name[field].enum_type, getattr(message, field)
+    assert enum is not None
+    if not value:
+        return ""
+    if value not in enum.values_by_number:  # a newer service knows it
+        return f"number {value}"
+    prefix = f"{_CAPITAL.sub('_', enum.name).upper()}_"
+    return enum.values_by_number[value].name.removeprefix(prefix).replace("_", " ").lower()
+
+
+_TYPES = {pb.FAILURE_TYPE_POLICY_VIOLATION: "type I: ", pb.FAILURE_TYPE_POLICY_GAP: "type II: "}
+
+
+def failure_text(revision: pb.Revision) -> str:
+    """What the curator saw go wrong, "type II: policy gap, ambiguous scope"; "" for nothing."""
+    seen = word(revision, "failure_type")
+    gap = word(revision, "gap_class")
+    return _TYPES.get(revision.failure_type, "") + ", ".join(part for part in (seen, gap) if part)
+
+
+def evidence_text(revision: pb.Revision) -> str:
+    """Which feedback a revision rests on, "task 39, episode e, reward 0, request r"; "" for none."""
+    shaped, parts = revision.provenance, list[str]()
+    for label, value in (("task", shaped.task_id), ("episode", shaped.episode_id)):
+        parts += [f"{label} {value}"] if value else []
+    if revision.HasField("reward"):
+        parts.append(f"reward {revision.reward:g}")
+    if revision.request_id:
+        parts.append(f"request {revision.request_id}")
+    return ", ".join(parts)
+
+
+def when_text(revision: pb.Revision) -> str:
+    """When a revision was written, "2026-01-02 03:04:05 UTC"."""
+    return f"{revision.created_at.ToDatetime():%Y-%m-%d %H:%M:%S} UTC"

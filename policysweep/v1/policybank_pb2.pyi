@@ -532,7 +532,7 @@ class Revision(_message.Message):
     unusable_answers: _builtins.int
     """Answers of the curator that could not be used."""
     rehearsal: _builtins.bool
-    """Whether the rehearsal model answered."""
+    """Whether the rehearsal model took part: as curator, in the episode, or in the bank that was forked."""
     regime: Global___FeedbackRegime.ValueType
     """How much the feedback told; unspecified for a kind that rests on none."""
     explanation: _builtins.str

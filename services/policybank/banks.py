@@ -143,6 +143,7 @@ class Banks:
         info.method = self._forked_method(request.method, info.method)
         info.forked_from.CopyFrom(pb.BankRef(bank_id=source.bank_id, revision=state.number))
         draft.rationale = f"Forked from bank {source.bank_id!r} at revision {state.number}."
+        draft.rehearsal = any(each.rehearsal for each in source.revisions[: state.number])
         copies = [pb.Entry.FromString(entry.SerializeToString()) for entry in state.sorted_entries()]
         return first_revision(info, copies, draft, _now())
 
@@ -255,6 +256,7 @@ def _evidence(request: pb.RecordFeedbackRequest, content: str) -> pb.Revision:
         request_id=request.request_id,
         request_digest=content,
         reward=request.reward,
+        rehearsal=request.episode.rehearsal,
         regime=request.regime,
         explanation=request.explanation,
         provenance=pb.Provenance(
