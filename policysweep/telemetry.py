@@ -81,6 +81,11 @@ JUDGE_SCORES = Counter(
 )
 
 BANK_REVISIONS = Counter("policysweep_bank_revisions", "Revisions written to banks, by kind.", ["kind"])
+BANK_STORE_UP = Gauge(
+    "policysweep_bank_store_up",
+    "1 while the bank's store answers, 0 while it does not; shared (a Qdrant server) or own.",
+    ["store"],
+)
 BANK_STORE_CALLS = Counter(
     "policysweep_bank_store_calls",
     "Calls of the bank's store, by outcome: ok or error.",

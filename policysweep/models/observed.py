@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from policysweep import telemetry
-from policysweep.errors import PolicysweepError
+from policysweep.errors import ContextOverflow, ModelServerError, PolicysweepError
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json
 from policysweep.v1 import episode_pb2
 
@@ -20,6 +20,8 @@ class ObservedModel:
         self._labels = (role, name)
         # Bound once: looking a child up by its labels costs more than counting.
         self._ok = telemetry.MODEL_CALLS.labels(*self._labels, "ok")
+        for error in (*ModelServerError.__subclasses__(), ContextOverflow):
+            telemetry.MODEL_CALLS.labels(*self._labels, error.reason)  # begins at 0: increases are alerts
         self._seconds = telemetry.MODEL_SECONDS.labels(*self._labels)
         self._first, self._later = _Tokens(self._labels, "first"), _Tokens(self._labels, "later")
 

@@ -118,6 +118,7 @@ class _Series:
         # As Prometheus' gRPC dashboards have it: policysweep.v1.AgentService/Respond.
         self.method = method.lstrip("/")
         self.ok = telemetry.GRPC_CALLS.labels(self.method, "OK")
+        telemetry.GRPC_CALLS.labels(self.method, "INTERNAL")  # begins at 0: its first increase is an alert
         self.seconds = telemetry.GRPC_SECONDS.labels(self.method)
         self.in_flight = telemetry.GRPC_IN_FLIGHT.labels(self.method)
 

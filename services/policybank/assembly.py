@@ -18,7 +18,7 @@ from services.policybank.config import PolicyBankConfig
 from services.policybank.curator import Curator
 from services.policybank.embedder import CachedEmbedder, Embedder, EmbeddingEndpoint, MiniLM
 from services.policybank.library import Library
-from services.policybank.observed_store import ObservedStore
+from services.policybank.observed_store import ObservedStore, probed
 from services.policybank.recall import Recall
 from services.policybank.service import PolicyBankServicer, ServedModel
 from services.policybank.store import BankStore, MemoryStore
@@ -35,7 +35,9 @@ async def servicer(config: PolicyBankConfig, model: ServedModel) -> AsyncIterato
         await stack.enter_async_context(endpoint)
         store = await open_store(config, endpoint.info.dimension)
         stack.push_async_callback(store.close)
-        yield assembled(config, model, store, endpoint)
+        observed = ObservedStore(store)
+        await stack.enter_async_context(probed(observed, "shared" if store.shared else "own"))
+        yield assembled(config, model, observed, endpoint)
 
 
 def assembled(
@@ -54,7 +56,6 @@ def assembled(
             attempts=config.curator_attempts,
         ),
     )
-    store = ObservedStore(store)
     for kind in pb.RevisionKind.values()[1:]:
         telemetry.BANK_REVISIONS.labels(telemetry.enum_label(pb.RevisionKind, kind))  # begins at 0
     banks = Banks(

@@ -1,9 +1,11 @@
-"""A store whose calls are counted and timed in the process's metrics."""
+"""A store whose calls are counted and timed in the process's metrics, and which is asked now and then."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from policysweep import telemetry
@@ -12,6 +14,10 @@ from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.store import BankStore, Hit, Vector
 
 Answer = TypeVar("Answer")
+
+_PROBE_SECONDS = 10.0
+_NO_BANK = ""
+"""An id that no bank has: to look for it is the cheapest question."""
 
 _OPERATIONS = (
     "banks", "history", "append", "name", "snapshots", "save_vectors", "missing_vectors", "nearest",
@@ -86,3 +92,30 @@ class _Series:
         self.ok = telemetry.BANK_STORE_CALLS.labels(operation, "ok")
         self.errors = telemetry.BANK_STORE_CALLS.labels(operation, "error")
         self.seconds = telemetry.BANK_STORE_SECONDS.labels(operation)
+
+
+@asynccontextmanager
+async def probed(store: BankStore, kind: str, seconds: float = _PROBE_SECONDS) -> AsyncIterator[None]:
+    """Tell every `seconds` whether the store answers while the block runs, in a series for its `kind`.
+
+    So its absence shows at once, and not with the next feedback, hours later.
+    """
+    task = asyncio.create_task(_probe(store, kind, seconds))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _probe(store: BankStore, kind: str, seconds: float) -> None:
+    up = telemetry.BANK_STORE_UP.labels(kind)
+    while True:
+        try:
+            await store.history(_NO_BANK)
+        except StoreError:
+            up.set(0)
+        else:
+            up.set(1)
+        await asyncio.sleep(seconds)
