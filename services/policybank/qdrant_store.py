@@ -14,7 +14,6 @@ one thread; a server gets several.
 from __future__ import annotations
 
 import asyncio
-import base64
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,13 +24,19 @@ from typing import Any, ParamSpec, TypeVar
 
 import grpc
 import numpy as np
-from google.protobuf.message import DecodeError
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from policysweep.errors import InputError, StoreError
 from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.identity import derived_id
+from services.policybank.qdrant_payload import (
+    condition,
+    record_payload,
+    revisions_of,
+    snapshot_of,
+    snapshot_payload,
+)
 from services.policybank.store import Hit, Vector, rank
 
 OLDEST_SERVER = (1, 17)
@@ -153,7 +158,7 @@ class QdrantStore:
         return await self._run("list the banks", self._banks)
 
     def _banks(self) -> list[str]:
-        beginnings = self._found(_is("kind", "record"), _is("number", 1))
+        beginnings = self._found(condition("kind", "record"), condition("number", 1))
         return sorted(str(payload["bank_id"]) for payload in beginnings)
 
     async def history(self, bank_id: str, after: int = 0) -> list[pb.Revision]:
@@ -176,24 +181,16 @@ class QdrantStore:
     def _records(self, bank_id: str, numbers: Sequence[int]) -> dict[int, list[pb.Revision]]:
         ids = [derived_id("record", bank_id, str(number)) for number in numbers]
         points = self._client.retrieve(self._revisions, ids, with_payload=True, consistency=_MAJORITY)
-        return {point.payload["number"]: _decoded(point.payload) for point in points if point.payload}
+        return {point.payload["number"]: revisions_of(point.payload) for point in points if point.payload}
 
     async def append(self, bank_id: str, revisions: Sequence[pb.Revision]) -> bool:
         """See BankStore."""
         return await self._run("write a bank", self._append, bank_id, revisions)
 
     def _append(self, bank_id: str, revisions: Sequence[pb.Revision]) -> bool:
-        number = revisions[0].number
-        content = [base64.b64encode(revision.SerializeToString()).decode() for revision in revisions]
-        payload = {
-            "kind": "record",
-            "bank_id": bank_id,
-            "number": number,
-            "what": [pb.RevisionKind.Name(revision.kind) for revision in revisions],
-            "revisions": content,
-        }
-        held = self._insert(derived_id("record", bank_id, str(number)), payload)
-        return bool(held["revisions"] == content)
+        payload = record_payload(bank_id, revisions)
+        held = self._insert(derived_id("record", bank_id, str(payload["number"])), payload)
+        return bool(held["revisions"] == payload["revisions"])
 
     def _insert(self, identifier: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Write a point where none is, and give the payload of the one that is there then."""
@@ -210,23 +207,17 @@ class QdrantStore:
 
     async def name(self, bank_id: str, snapshot: pb.Snapshot) -> pb.Snapshot:
         """See BankStore."""
-        payload = {
-            "kind": "snapshot",
-            "bank_id": bank_id,
-            "name": snapshot.name,
-            "number": snapshot.revision,
-        }
         identifier = derived_id("snapshot", bank_id, snapshot.name)
-        held = await self._run("write a snapshot", self._insert, identifier, payload)
-        return _snapshot(held)
+        payload = snapshot_payload(bank_id, snapshot)
+        return snapshot_of(await self._run("write a snapshot", self._insert, identifier, payload))
 
     async def snapshots(self, bank_id: str) -> list[pb.Snapshot]:
         """See BankStore."""
         return await self._run("read snapshots", self._snapshots, bank_id)
 
     def _snapshots(self, bank_id: str) -> list[pb.Snapshot]:
-        found = self._found(_is("bank_id", bank_id), _is("kind", "snapshot"))
-        return sorted(map(_snapshot, found), key=lambda snapshot: snapshot.name)
+        found = self._found(condition("bank_id", bank_id), condition("kind", "snapshot"))
+        return sorted(map(snapshot_of, found), key=lambda snapshot: snapshot.name)
 
     def _found(self, *conditions: models.FieldCondition) -> Iterator[dict[str, Any]]:
         """The payloads of all points that meet the conditions, without the histories in them."""
@@ -272,7 +263,7 @@ class QdrantStore:
             self._vectors,
             query=query.tolist(),
             query_filter=models.Filter(
-                must=[_is("bank_id", bank_id), models.HasIdCondition(has_id=list(ids))]
+                must=[condition("bank_id", bank_id), models.HasIdCondition(has_id=list(ids))]
             ),
             search_params=models.SearchParams(exact=True) if self._shared else None,
             with_payload=False,
@@ -297,21 +288,6 @@ class EmbeddedStore(QdrantStore):
         )
         vectors = {str(point.id): np.asarray(point.vector, dtype=np.float32) for point in points}
         return rank(query, vectors, limit)
-
-
-def _is(field: str, value: str | int) -> models.FieldCondition:
-    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
-
-def _snapshot(payload: Mapping[str, Any]) -> pb.Snapshot:
-    return pb.Snapshot(name=payload["name"], revision=payload["number"])
-
-
-def _decoded(payload: Mapping[str, Any]) -> list[pb.Revision]:
-    try:
-        return [pb.Revision.FromString(base64.b64decode(each)) for each in payload["revisions"]]
-    except DecodeError as error:
-        raise ValueError(f"record {payload['number']} of bank {payload['bank_id']!r} is damaged") from error
 
 
 # ------------------------------------------------------------------ ways to open one
