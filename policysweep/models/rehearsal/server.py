@@ -17,8 +17,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
-import socket
-import struct
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
@@ -33,9 +31,10 @@ from aiohttp.web_protocol import RequestHandler
 from policysweep.errors import InputError
 from policysweep.models.rehearsal import wire
 from policysweep.models.rehearsal.config import RehearsalConfig
-from policysweep.models.rehearsal.engine import Engine, ServedModel
+from policysweep.models.rehearsal.delivery import Answer, abort
+from policysweep.models.rehearsal.engine import Engine
 from policysweep.models.rehearsal.faults import FaultKind
-from policysweep.models.rehearsal.latency import Pace
+from policysweep.models.rehearsal.refusals import REFUSALS, Refusal
 from policysweep.models.rehearsal.request import ApiError, parse
 
 _Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -43,9 +42,6 @@ _Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 _STOP_SECONDS = 2.0
 _JSON = "application/json"
-_EVENT_STREAM = "text/event-stream"
-_REFUSING = {FaultKind.HTTP_429: 429, FaultKind.HTTP_503: 503, FaultKind.HTTP_500: 500}
-_ADVISED_TO_RETRY = frozenset({429, 503})
 
 
 class RehearsalServer:
@@ -170,96 +166,30 @@ class RehearsalServer:
         parsed = parse(await _body(request))
         served = self._engine.model(parsed.model)
         fault = self._engine.faults.draw(parsed.digest)
-        if fault in _REFUSING:
-            return self._refused(_REFUSING[fault])
+        if fault is not None and fault in REFUSALS:
+            return self._refused(REFUSALS[fault](self._config.retry_after))
         if fault is FaultKind.RESET:
             return _reset(request)
         if fault is FaultKind.STALL:
             await self._stopping.wait()
             return _reset(request)
         completion = self._engine.complete(parsed, served, fault)
-        answer = _Answer(request, completion, served, self._engine.latency.pace(parsed.digest), arrived)
+        pace = self._engine.latency.pace(parsed.digest)
+        answer = Answer(request, completion, served, pace, arrived, fault)
         del parsed, completion  # prompts are large, and hundreds of answers take their time at once
         try:
             await served.slots.enter()
             try:
-                return await answer.send(fault)
+                return await answer.send(self._stopping)
             finally:
                 served.slots.leave()
         except (asyncio.CancelledError, ConnectionError):
             served.metrics.aborted()
             raise
 
-    def _refused(self, status: int) -> web.Response:
-        response = _json(wire.error_body(f"Injected fault: status {status}.", status), status)
-        if status in _ADVISED_TO_RETRY:
-            response.headers["Retry-After"] = f"{self._config.retry_after:g}"
-        return response
-
-
-class _Answer:
-    """One answer on its way to the client."""
-
-    def __init__(
-        self,
-        request: web.BaseRequest,
-        completion: wire.Completion,
-        served: ServedModel,
-        pace: Pace,
-        arrived: float,
-    ) -> None:
-        self._request = request
-        self._stream = completion.request.stream
-        self._body = b"" if self._stream else wire.completion_body(completion)
-        self._events = wire.stream_events(completion) if self._stream else iter(())
-        self._written = completion.completion_tokens
-        self._finish = completion.draft.finish
-        self._served = served
-        self._pace = pace
-        self._arrived = arrived
-
-    async def send(self, fault: FaultKind | None) -> web.StreamResponse:
-        """Take the model's time and send, whole or in part."""
-        if fault in (FaultKind.RESET_MID_BODY, FaultKind.TRUNCATED_JSON):
-            return await self._send_half(fault)
-        return await (self._send_stream() if self._stream else self._send_whole())
-
-    async def _send_whole(self) -> web.StreamResponse:
-        await _sleep(self._pace.first_token + self._pace.per_token * (self._written - 1))
-        self._observe(self._pace.first_token)
-        return _json(self._body)
-
-    async def _send_stream(self) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": _EVENT_STREAM, "Cache-Control": "no-cache"})
-        await _sleep(self._pace.first_token)
-        first_token = asyncio.get_running_loop().time() - self._arrived
-        await response.prepare(self._request)
-        for event, brought in self._events:
-            await _sleep(self._pace.per_token * brought)
-            await response.write(event)
-        await response.write_eof()
-        self._observe(first_token)
-        return response
-
-    async def _send_half(self, fault: FaultKind) -> web.StreamResponse:
-        """Half of the body: as if that were all (truncated_json), or with the connection lost (reset)."""
-        body = b"".join(event for event, _ in self._events) if self._stream else self._body
-        half = body[: len(body) // 2]
-        await _sleep(self._pace.first_token)
-        kind = _EVENT_STREAM if self._stream else _JSON
-        if fault is FaultKind.TRUNCATED_JSON:
-            return web.Response(body=half, content_type=kind)
-        response = web.StreamResponse(headers={"Content-Type": kind})
-        response.content_length = len(body)
-        await response.prepare(self._request)
-        await response.write(half)
-        await asyncio.sleep(0)  # let the half leave before the connection goes
-        _abort(self._request)
-        return response
-
-    def _observe(self, first_token: float) -> None:
-        latency = asyncio.get_running_loop().time() - self._arrived
-        self._served.metrics.finished(self._finish, self._written, min(first_token, latency), latency)
+    def _refused(self, refusal: Refusal) -> web.Response:
+        headers = {**refusal.headers, "Content-Type": refusal.content_type}
+        return web.Response(body=refusal.body, status=refusal.status, headers=headers)
 
 
 def _request(
@@ -310,21 +240,6 @@ def _require_loopback(request: web.BaseRequest) -> None:
         raise ApiError("Faults can be set from this machine only.", status=403)
 
 
-async def _sleep(seconds: float) -> None:
-    if seconds > 0:
-        await asyncio.sleep(seconds)
-
-
 def _reset(request: web.BaseRequest) -> web.Response:
-    _abort(request)
+    abort(request)
     return web.Response()
-
-
-def _abort(request: web.BaseRequest) -> None:
-    """Drop the connection with a TCP reset instead of an orderly end."""
-    transport = request.transport
-    if transport is None:
-        return
-    connection = transport.get_extra_info("socket")
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()

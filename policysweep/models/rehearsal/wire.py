@@ -67,7 +67,7 @@ def limited(draft: Draft, max_tokens: int | None) -> Draft:
     return replace(draft, text=text, tool_uses=tuple(uses), finish_reason="length")
 
 
-def completion_body(completion: Completion) -> bytes:
+def completion_document(completion: Completion) -> Json:
     """The body of an answer that is not streamed."""
     request, draft = completion.request, completion.draft
     message: Json = {
@@ -83,7 +83,7 @@ def completion_body(completion: Completion) -> bytes:
         "finish_reason": draft.finish,
         "stop_reason": None,
     }
-    return orjson.dumps(_envelope(completion, "chat.completion", [choice]) | {"usage": _usage(completion)})
+    return _envelope(completion, "chat.completion", [choice]) | {"usage": _usage(completion)}
 
 
 def _content(draft: Draft) -> str | None:

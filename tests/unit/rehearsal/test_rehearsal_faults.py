@@ -8,6 +8,8 @@ import pytest
 from policysweep.errors import InputError
 from policysweep.models.rehearsal.draft import Draft, ToolUse
 from policysweep.models.rehearsal.faults import MODEL_FAULTS, FaultKind, FaultPlan, check_rates
+from policysweep.models.rehearsal.refusals import REFUSALS
+from policysweep.models.rehearsal.shapes import SHAPE_FAULTS
 
 from .support import request, tool, user
 
@@ -23,7 +25,7 @@ def spoiled(kind: FaultKind, draft: Draft) -> Draft:
 @pytest.mark.parametrize(
     ("rates", "complaint"),
     [
-        ({"http_418": 0.1}, "unknown fault kind 'http_418'; known kinds: http_429"),
+        ({"http_418": 0.1}, "unknown fault kind 'http_418'; known kinds: http_400, http_401"),
         ({"stall": 1.5}, "must be a number from 0 to 1"),
         ({"stall": -0.1}, "must be a number from 0 to 1"),
         ({"stall": math.nan}, "must be a number from 0 to 1"),
@@ -80,6 +82,36 @@ def test_other_faults_of_the_model() -> None:
     assert spoiled(FaultKind.CONTENT_FILTER, TEXT).finish == "content_filter"
 
 
-def test_every_kind_is_a_fault_of_the_model_or_of_the_server() -> None:
-    server = {"http_429", "http_503", "http_500", "reset", "reset_mid_body", "stall", "truncated_json"}
-    assert {str(kind) for kind in MODEL_FAULTS} | server == {str(kind) for kind in FaultKind}
+def test_every_kind_has_its_place_on_the_way_of_an_answer() -> None:
+    """A shape of tool calls has two: it needs a call to spoil."""
+    connection = {"reset", "reset_mid_body", "stall", "stall_mid_body", "truncated_json"}
+    needing_a_call = {kind for kind, spoil in MODEL_FAULTS.items() if kind in SHAPE_FAULTS}
+    places: list[set[str]] = [
+        {str(kind) for kind in MODEL_FAULTS if kind not in needing_a_call},
+        {str(kind) for kind in SHAPE_FAULTS},
+        {str(kind) for kind in REFUSALS},
+        connection,
+    ]
+    assert sorted(kind for place in places for kind in place) == sorted(FaultKind)
+
+
+def test_a_call_is_made_up_that_fits_the_tools_schema() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    offered = request([user("hi")], tools=[tool("count", schema)])
+    for kind in (FaultKind.CALL_WITH_STOP, FaultKind.PARALLEL_CALLS, FaultKind.REPEATED_CALL):
+        uses = MODEL_FAULTS[kind](TEXT, offered).tool_uses
+        assert {use.name for use in uses} == {"count"}
+        assert all(isinstance(orjson.loads(use.arguments or "")["n"], int) for use in uses)
+
+
+def test_a_repeated_call_is_the_same_whatever_was_said() -> None:
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+    asked = [request([user(said)], tools=[tool("look", schema)]) for said in ("hi", "and now?")]
+    first, second = (MODEL_FAULTS[FaultKind.REPEATED_CALL](TEXT, each).tool_uses for each in asked)
+    assert first == second
+
+
+def test_without_tools_there_is_no_call_to_spoil() -> None:
+    plain = request([user("hi")])
+    for kind in (FaultKind.CALL_WITH_STOP, FaultKind.REPEATED_CALL, FaultKind.PARALLEL_CALLS):
+        assert MODEL_FAULTS[kind](TEXT, plain) == TEXT

@@ -19,7 +19,7 @@ def completion(draft: Draft, **fields: Any) -> wire.Completion:
 
 
 def test_a_completion_has_the_openai_shape_and_the_mark() -> None:
-    answer = orjson.loads(wire.completion_body(completion(BOTH)))
+    answer = wire.completion_document(completion(BOTH))
     assert answer["system_fingerprint"].startswith("policysweep-rehearsal-")
     assert answer["usage"]["prompt_tokens"] == 12
     assert answer["usage"]["prompt_tokens_details"] == {"cached_tokens": 8}
@@ -30,7 +30,7 @@ def test_a_completion_has_the_openai_shape_and_the_mark() -> None:
 
 
 def test_content_is_null_beside_calls_alone() -> None:
-    answer = orjson.loads(wire.completion_body(completion(Draft(tool_uses=BOTH.tool_uses))))
+    answer = wire.completion_document(completion(Draft(tool_uses=BOTH.tool_uses)))
     assert answer["choices"][0]["message"]["content"] is None
 
 
@@ -46,7 +46,7 @@ def test_a_stream_brings_the_same_as_a_whole_answer() -> None:
     for index, use in enumerate(BOTH.tool_uses):
         mine = [call["function"]["arguments"] for call in calls if call["index"] == index]
         assert "".join(mine) == use.arguments
-    assert chunks[-1]["usage"] == orjson.loads(wire.completion_body(whole))["usage"]
+    assert chunks[-1]["usage"] == wire.completion_document(whole)["usage"]
 
 
 def test_streamed_logprobs_come_token_by_token() -> None:
