@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from rich.console import Console
@@ -30,8 +30,13 @@ _STRAGGLER_SHARE = 0.95
 class Display:
     """Shows a run's state on a console while `showing` is entered."""
 
-    def __init__(self, state: State, console: Console) -> None:
+    def __init__(
+        self, state: State, console: Console, noun: str = "units", also: Callable[[], str] = str
+    ) -> None:
+        """`noun` names what is counted; `also` gives more to say about the whole, or ""."""
         self._state = state
+        self._noun = noun
+        self._also = also
         self._console = console
         self._started = time.monotonic()
 
@@ -55,7 +60,7 @@ class Display:
         while True:
             await asyncio.sleep(_LINE_SECONDS)
             settled, planned = _settled(self._state), self._state.total("planned")
-            self._console.print(f"{settled}/{planned} units, {self._details()}", markup=False)
+            self._console.print(f"{settled}/{planned} {self._noun}, {self._details()}", markup=False)
 
     async def _bars(self) -> None:
         columns = (
@@ -78,7 +83,7 @@ class Display:
     def _update(self, bars: Progress, overall: TaskID, tasks: dict[str, TaskID]) -> None:
         bars.update(
             overall,
-            description="units",
+            description=self._noun,
             completed=_settled(self._state),
             total=self._state.total("planned"),
             note=self._details(),
@@ -100,9 +105,7 @@ class Display:
             parts.append(f"{failed} failed")
         if state.backlog is not None and state.backlog.waiting:
             parts.append(f"{state.backlog.waiting} waiting to be tried again")
-        if straggler := self._straggler():
-            parts.append(straggler)
-        return ", ".join(parts)
+        return ", ".join(filter(None, [*parts, self._straggler(), self._also()]))
 
     def _straggler(self) -> str:
         backlog = self._state.backlog

@@ -76,6 +76,15 @@ class JudgeClient:
             )
         return response
 
+    async def tau2_info(self) -> judge_pb2.JudgeInfo:
+        """What the judge says of itself, with all that changes a tau2-bench grade."""
+        request = judge_pb2.GetJudgeInfoRequest(include_tau2=True)
+        return (await self._call(self._stub.GetJudgeInfo(request, timeout=_INFO_SECONDS))).info
+
+    async def grade(self, request: judge_pb2.JudgeTau2Request, seconds: float) -> judge_pb2.Tau2Grade:
+        """The grade of a tau2-bench episode."""
+        return (await self._call(self._stub.JudgeTau2(request, timeout=seconds))).grade
+
     async def _call(self, call: Awaitable[Answer]) -> Answer:
         try:
             return await call

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import grpc
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from policysweep.errors import PolicysweepError, ServiceContractError
@@ -28,8 +29,12 @@ from policysweep.v1 import (
     world_pb2,
 )
 
-_RunEpisode: TypeAlias = "grpc.aio.UnaryStreamMultiCallable[bytes, simulator_pb2.RunEpisodeResponse]"
-_RUN_EPISODE = f"/{simulator_pb2.DESCRIPTOR.services_by_name['SimulatorService'].full_name}/RunEpisode"
+_Response: TypeAlias = simulator_pb2.RunEpisodeResponse | simulator_pb2.RunTau2EpisodeResponse
+_SIMULATOR = simulator_pb2.DESCRIPTOR.services_by_name["SimulatorService"].full_name
+_RESPONSES: Mapping[str, type[_Response]] = {
+    "RunEpisode": simulator_pb2.RunEpisodeResponse,
+    "RunTau2Episode": simulator_pb2.RunTau2EpisodeResponse,
+}
 
 _START_SECONDS = 0.002
 """Pause between the starts of the first conversations. Started all at once they call their models all at
@@ -111,7 +116,7 @@ class Runner:
         self._scenarios = scenarios
         self._worlds = worlds
         self._agent_targets = agent_targets
-        self._simulators = [_Simulator(target, channels) for target in simulator_targets]
+        self._simulators = Simulators("RunEpisode", simulator_targets, channels)
         self._limits = limits
         self._settings = settings
         self._sink = sink
@@ -159,9 +164,7 @@ class Runner:
         backlog.succeeded(attempt)
 
     async def _play(self, attempt: Attempt) -> run_pb2.UnitRecord:
-        episode = await self._least_busy().run_episode(
-            self._request(attempt.unit), self._settings.unit_seconds
-        )
+        episode = await self._simulators.play(self._request(attempt.unit), self._settings.unit_seconds)
         record = run_pb2.UnitRecord(
             unit=attempt.unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
         )
@@ -195,23 +198,30 @@ class Runner:
         request.scenario.ClearField("task")
         return request
 
-    def _least_busy(self) -> _Simulator:
-        return min(self._simulators, key=lambda simulator: simulator.in_flight)
+
+class Simulators:
+    """Simulator targets; an episode is played by the one that plays the fewest for us."""
+
+    def __init__(self, method: str, targets: Sequence[str], channels: Channels) -> None:
+        """`method` is the one of SimulatorService that plays: RunEpisode or RunTau2Episode."""
+        self._simulators = [_Simulator(method, target, channels) for target in targets]
+
+    async def play(self, request: Message, seconds: float) -> episode_pb2.Episode:
+        """The episode. Raises the error that the simulator raised."""
+        return await min(self._simulators, key=lambda each: each.in_flight).play(request, seconds)
 
 
 class _Simulator:
     """One simulator target with the number of episodes that it plays for us."""
 
-    def __init__(self, target: str, channels: Channels) -> None:
+    def __init__(self, method: str, target: str, channels: Channels) -> None:
         self._target = target
-        self._call: _RunEpisode = channels.get(target).unary_stream(
-            _RUN_EPISODE, response_deserializer=simulator_pb2.RunEpisodeResponse.FromString
+        self._call: grpc.aio.UnaryStreamMultiCallable[bytes, _Response] = channels.get(target).unary_stream(
+            f"/{_SIMULATOR}/{method}", response_deserializer=_RESPONSES[method].FromString
         )
         self.in_flight = 0
 
-    async def run_episode(
-        self, request: simulator_pb2.RunEpisodeRequest, seconds: float
-    ) -> episode_pb2.Episode:
+    async def play(self, request: Message, seconds: float) -> episode_pb2.Episode:
         # As bytes: a call holds what it sends to its end, and hundreds of messages would lie beside them.
         sent = request.SerializeToString()
         del request

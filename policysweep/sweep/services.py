@@ -48,17 +48,19 @@ async def start_services(spec: SweepSpec, launcher: Launcher, tls: TlsFiles | No
     rehearsal = await start_rehearsal(local, launcher)
     simulators = spec.simulators
     if simulators is None:
-        flags = _flags(customer, rehearsal, tls)
+        flags = service_flags(customer, rehearsal, tls)
         simulators = (await launcher.start("simulator", "services.simulator", flags),)
     agents = await _start_all(spec.agents, "services.agent", launcher, rehearsal, tls)
     return Endpoints(agents, simulators, rehearsal)
 
 
-async def start_rehearsal(models: Sequence[ModelSpec], launcher: Launcher) -> str | None:
-    """HOST:PORT of a rehearsal server, started if any of the models needs one."""
-    if not any(_needs_rehearsal(model) for model in models):
+async def start_rehearsal(
+    models: Sequence[ModelSpec], launcher: Launcher, flags: Sequence[str] = ()
+) -> str | None:
+    """HOST:PORT of a rehearsal server, started with these flags if any of the models needs one."""
+    if not any(needs_rehearsal(model) for model in models):
         return None
-    return await launcher.start("rehearsal", "policysweep rehearsal")
+    return await launcher.start("rehearsal", "policysweep rehearsal", flags)
 
 
 async def start_judges(
@@ -81,7 +83,7 @@ async def _start_all(
     specs: Sequence[ServedSpec], module: str, launcher: Launcher, rehearsal: str | None, tls: TlsFiles | None
 ) -> dict[str, str]:
     targets = await asyncio.gather(
-        *(_start(spec, module, launcher, _flags(spec, rehearsal, tls)) for spec in specs)
+        *(_start(spec, module, launcher, service_flags(spec, rehearsal, tls)) for spec in specs)
     )
     return {spec.name: target for spec, target in zip(specs, targets, strict=True)}
 
@@ -92,14 +94,15 @@ async def _start(spec: ServedSpec, module: str, launcher: Launcher, flags: Seque
     return await launcher.start(f"{spec.kind}-{spec.name}", module, flags)
 
 
-def _needs_rehearsal(model: ModelSpec) -> bool:
+def needs_rehearsal(model: ModelSpec) -> bool:
+    """Whether the model is served by the rehearsal server of a local run."""
     return model.model_url is None and (model.model or "").startswith(REHEARSAL_PREFIX)
 
 
-def _flags(model: ModelSpec, rehearsal: str | None, tls: TlsFiles | None) -> list[str]:
+def service_flags(model: ModelSpec, rehearsal: str | None, tls: TlsFiles | None) -> list[str]:
     """The model's settings and the TLS files as flags of a service, which have the same names."""
     settings = {**model.settings()}
-    if _needs_rehearsal(model):
+    if needs_rehearsal(model):
         settings["model_url"] = f"http://{rehearsal}/v1"
     named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items()]
     return [*(part for flag in named for part in flag), *(tls.flags() if tls else ())]

@@ -66,12 +66,10 @@ def make_runner(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Runner, 
         class Simulator:
             in_flight = 0
 
-            def __init__(self, target: str, channels: Channels) -> None:
+            def __init__(self, method: str, target: str, channels: Channels) -> None:
                 pass
 
-            async def run_episode(
-                self, request: simulator_pb2.RunEpisodeRequest, seconds: float
-            ) -> ep.Episode:
+            async def play(self, request: simulator_pb2.RunEpisodeRequest, seconds: float) -> ep.Episode:
                 return play(request)
 
         monkeypatch.setattr(module, "_Simulator", Simulator)
