@@ -20,13 +20,13 @@ MIN_TASKS = 10
 
 
 @lru_cache(maxsize=8)
-def resamples(tasks: int, seed: int) -> FloatArray:
-    """How often each replicate draws each task: [REPLICATES, tasks], read-only.
+def resamples(tasks: int, seed: int, replicates: int = REPLICATES) -> FloatArray:
+    """How often each replicate draws each task: [replicates, tasks], read-only.
 
     Equal for equal arguments, so that figures over the same tasks see the same replicates.
     """
     generator = np.random.default_rng(seed)
-    draws = generator.multinomial(tasks, np.full(tasks, 1.0 / tasks), size=REPLICATES)
+    draws = generator.multinomial(tasks, np.full(tasks, 1.0 / tasks), size=replicates)
     weights = draws.astype(np.float64)
     weights.setflags(write=False)
     return weights
