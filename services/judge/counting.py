@@ -19,7 +19,7 @@ def count_answers(panel: str, tally: Tally) -> None:
 
 def count_scores(verdict: judge_pb2.PanelVerdict) -> None:
     """The scores of a verdict: given, or absent for a reason."""
-    telemetry.JUDGE_SCORES.labels(verdict.panel, "given")  # there even if none is, so that a share can be told
+    telemetry.JUDGE_SCORES.labels(verdict.panel, "given")  # even if none is: a share needs it
     for score in verdict.scores:
         absent = telemetry.enum_label(judge_pb2.AbsentReason, score.absent_reason)
         telemetry.JUDGE_SCORES.labels(verdict.panel, "given" if score.HasField("value") else absent).inc()
