@@ -72,7 +72,7 @@ class OpenAIChatModel:
     def __init__(
         self, *, base_url: str, model: str, api_key: str | None = None, context_tokens: int | None = None
     ) -> None:
-        self._base_url = _normalised(base_url)
+        self._base_url = normalised_url(base_url)
         self._model = model
         self._where = f"model server {self._base_url}"
         self._chat_path = f"{self._base_url.raw_path}/chat/completions"
@@ -267,7 +267,7 @@ def _limited(request: ChatRequest, max_tokens: int) -> ChatRequest:
     return replace(request, sampling=sampling)
 
 
-def _normalised(base_url: str) -> URL:
+def normalised_url(base_url: str) -> URL:
     """`base_url` with "/v1" at its end; InputError when it cannot be one."""
     try:
         url = URL(base_url)
