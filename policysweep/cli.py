@@ -18,6 +18,7 @@ _COMMANDS = {
     "import": "Turn conversations of the public code into a run.",
     "judge": "Judge a run's conversations, only where a verdict is missing.",
     "labels": "Import and list scores that people gave.",
+    "probe": "Find out what a model server can do, and write the agent's files for its model.",
     "rehearsal": "Serve the rehearsal model: an OpenAI-compatible server without weights.",
     "report": "Summarise a run.",
     "run": "Run a sweep, or go on with one.",

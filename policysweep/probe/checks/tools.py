@@ -1,0 +1,176 @@
+"""Does the model call tools: by itself, on demand, several at once, and does it read their results?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from policysweep.domains.returns.environment import agent_tools
+from policysweep.domains.returns.resolution import resolution_options, resolution_tool
+from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json
+from policysweep.models.prompted_tools import PromptedTools
+from policysweep.models.tools import openai_tools
+from policysweep.probe import flags
+from policysweep.probe.finding import Finding, Verdict, no, partly, unknown, yes
+from policysweep.probe.server import ModelServer
+from policysweep.v1 import agent_pb2
+
+_TOKENS = 256
+_SYSTEM = "You are a customer care agent. Look things up with your tools before you answer."
+_LOOK_UP = "get_order_details"
+_TOOLS = openai_tools(
+    [
+        *(tool for tool in agent_tools() if tool.name in (_LOOK_UP, "get_policy_info")),
+        resolution_tool(resolution_options()),
+    ]
+)
+"""Of those that a sweep offers: two that are simple, and the one that has the richest schema."""
+_RATING = {
+    "type": "object",
+    "properties": {
+        "stars": {"type": "integer", "minimum": 1, "maximum": 5},
+        "kind": {"type": "string", "enum": ["delivery", "product", "service"]},
+    },
+    "required": ["stars", "kind"],
+    "additionalProperties": False,
+}
+_STRICT: Json = {
+    "type": "function",
+    "function": {
+        "name": "record_rating",
+        "description": "Records a rating of 1 to 5 stars.",
+        "parameters": _RATING,
+        # vLLM holds the arguments to the schema only where this is said.
+        "strict": True,
+    },
+}
+_CALL_AS_TEXT = (
+    "<tool_call>",
+    "[TOOL_CALLS]",
+    "<|python_tag|>",
+    "<function=",
+    '"arguments":',
+    '"parameters":',
+)
+"""How calls begin in the common chat templates: in a text they show that no parser took them out."""
+
+
+def _request(
+    said: str,
+    tools: Sequence[Json] = _TOOLS,
+    choice: str | Json | None = None,
+    turns: Sequence[Json] = (),
+) -> ChatRequest:
+    return ChatRequest(
+        messages=[{"role": "system", "content": _SYSTEM}, {"role": "user", "content": said}, *turns],
+        tools=tools,
+        tool_choice=choice,
+        sampling=agent_pb2.Sampling(max_tokens=_TOKENS),
+    )
+
+
+def _arguments(text: str) -> Mapping[str, Any] | None:
+    """The object that arguments are; None when they are none."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _sound(reply: ChatReply) -> int:
+    """How many calls name a tool that was offered, with an object for arguments."""
+    names = {tool["function"]["name"] for tool in _TOOLS}
+    return sum(
+        call.name in names and _arguments(call.arguments_json) is not None for call in reply.tool_calls
+    )
+
+
+async def tools_auto(server: ModelServer) -> Finding:
+    """The model decides to call a tool, and the server parses the call."""
+    return await _calls_by_itself(server)
+
+
+async def tools_prompted(server: ModelServer) -> Finding:
+    """The model calls a tool that stands in its prompt, in the form that the prompt asks for."""
+    found = await _calls_by_itself(PromptedTools(server))
+    return found if found.verdict is Verdict.YES else no(found.detail)
+
+
+async def _calls_by_itself(model: ChatModel) -> Finding:
+    reply = await model.complete(_request("Where is my order ORD-112-904417? Please look it up."))
+    if _sound(reply):
+        return yes(f"called {reply.tool_calls[0].name} with {reply.tool_calls[0].arguments_json[:80]}")
+    if reply.tool_calls:
+        call = reply.tool_calls[0]
+        return partly(f"the call is malformed: {call.name!r} with {call.arguments_json[:80]!r}")
+    if any(sign in reply.text for sign in _CALL_AS_TEXT):
+        return no(
+            "the call came as text: the parser is missing, or that of another model", flags.TOOL_CALLING
+        )
+    return partly("the tools are accepted, but the model answered without a call")
+
+
+async def tools_required(server: ModelServer) -> Finding:
+    """`tool_choice: required` leads to a call."""
+    reply = await server.complete(_request("Hello, my order is ORD-112-904417.", choice="required"))
+    if _sound(reply):
+        return yes(f"called {reply.tool_calls[0].name}")
+    if reply.tool_calls:
+        return partly(f"the call is malformed: {reply.tool_calls[0].arguments_json[:80]!r}")
+    return no("no call came, though one was required")
+
+
+async def tools_strict(server: ModelServer) -> Finding:
+    """A tool that is named, with `strict`, is called with arguments that fit its schema."""
+    named = {"type": "function", "function": {"name": "record_rating"}}
+    reply = await server.complete(_request("I give 17 stars for everything!", (_STRICT,), named))
+    if not reply.tool_calls:
+        return no("no call came, though a tool was named")
+    text = reply.tool_calls[0].arguments_json
+    arguments = _arguments(text)
+    if arguments is None or not _fits_rating(arguments):
+        return partly(f"the call's arguments do not fit the schema: {text[:80]!r}", flags.STRUCTURED_OUTPUT)
+    return yes(f"arguments fit the schema: {text[:80]}")
+
+
+def _fits_rating(arguments: Mapping[str, Any]) -> bool:
+    stars = arguments.get("stars")
+    return (
+        arguments.keys() == {"stars", "kind"}
+        and type(stars) is int
+        and 1 <= stars <= 5
+        and arguments["kind"] in ("delivery", "product", "service")
+    )
+
+
+async def tools_parallel(server: ModelServer) -> Finding:
+    """Two look-ups are called for in one message."""
+    reply = await server.complete(
+        _request("Please look up both of my orders at once: ORD-112-904417 and ORD-400-318652.")
+    )
+    sound = _sound(reply)
+    if sound > 1:
+        return yes(f"{sound} calls in one message")
+    if sound == 1:
+        return partly("one call at a time")
+    return unknown("this model made no sound call when asked for two")
+
+
+async def tool_results(server: ModelServer) -> Finding:
+    """A conversation that holds a call and its result goes on."""
+    call = {
+        "id": "call00001",
+        "type": "function",
+        "function": {"name": _LOOK_UP, "arguments": '{"order_id": "ORD-112-904417"}'},
+    }
+    turns: list[Json] = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call00001", "content": '{"status": "delivered"}'},
+    ]
+    reply = await server.complete(_request("What is the status of order ORD-112-904417?", turns=turns))
+    if reply.text.strip() or reply.tool_calls:
+        return yes(f"went on with a {'text' if reply.text.strip() else 'call'} after a tool's result")
+    return partly("a tool's result is taken, and the model answered nothing")

@@ -1,0 +1,108 @@
+"""Asks for every capability within a time limit. What there was no time for is UNKNOWN, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from policysweep.errors import ModelServerRejected, PolicysweepError
+from policysweep.probe.capabilities import ALL, ALONE, CHAT, SERVED, TOGETHER
+from policysweep.probe.finding import Capability, Finding, Verdict, no, unknown
+from policysweep.probe.ramp import Ramp, climb
+from policysweep.probe.server import ModelServer
+
+_CHECK_SECONDS = 45.0
+_MESSAGE_LIMIT = 240
+
+Tell = Callable[[Capability, Finding], None]
+"""Is told of each finding as it comes."""
+
+
+@dataclass(slots=True)
+class ProbeResult:
+    """What was found out about a model. `ramp` is None when it was left out or nothing could be asked."""
+
+    url: str
+    model: str = ""
+    rehearsal: bool = False
+    findings: dict[str, Finding] = field(default_factory=dict)
+    """By the capability's name, every capability in it."""
+    ramp: Ramp | None = None
+    seconds: float = 0.0
+
+    def verdict(self, capability: Capability) -> Verdict:
+        """The verdict on a capability."""
+        return self.findings[capability.name].verdict
+
+
+class Prober:
+    """Probes `server` for `seconds` at most. Without `measures` repeatability and ramp are left out."""
+
+    def __init__(self, server: ModelServer, seconds: float, *, measures: bool, tell: Tell) -> None:
+        self._server = server
+        self._measures = measures
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._ends = self._began + seconds
+        self._result = ProbeResult(server.url)
+
+    async def run(self) -> ProbeResult:
+        """Ask for everything. Does not raise for what the server does."""
+        result = self._result
+        if await self._usable(SERVED) and await self._usable(CHAT):
+            await self._find_together()
+            for capability in ALONE if self._measures else ALONE[:1]:
+                await self._find(capability)
+            if self._measures:
+                result.ramp = await climb(self._server, self._ends)
+        result.findings = self._completed(result.findings)
+        result.model, result.rehearsal = self._server.model, self._server.rehearsal
+        result.seconds = self._loop.time() - self._began
+        return result
+
+    async def _usable(self, capability: Capability) -> bool:
+        return (await self._find(capability)).verdict.suffices(Verdict.PARTLY)
+
+    async def _find_together(self) -> None:
+        """Ask at once, and tell in the order of the table."""
+        asked = [(capability, asyncio.create_task(self._asked(capability))) for capability in TOGETHER]
+        for capability, task in asked:
+            self._found(capability, await task)
+
+    async def _find(self, capability: Capability) -> Finding:
+        return self._found(capability, await self._asked(capability))
+
+    def _found(self, capability: Capability, finding: Finding) -> Finding:
+        finding = self._with_remedy(capability, finding)
+        self._result.findings[capability.name] = finding
+        self._tell(capability, finding)
+        return finding
+
+    async def _asked(self, capability: Capability) -> Finding:
+        ends = min(self._ends, self._loop.time() + _CHECK_SECONDS)
+        try:
+            async with asyncio.timeout_at(ends):
+                return await capability.check(self._server)
+        except TimeoutError:
+            return unknown("no answer in time")
+        except ModelServerRejected as error:
+            return no(self._short(error))
+        except PolicysweepError as error:
+            return unknown(self._short(error))
+
+    def _short(self, error: PolicysweepError) -> str:
+        text = self._server.concealed(str(error)).replace(f"model server {self._server.url}", "the server")
+        return text if len(text) <= _MESSAGE_LIMIT else f"{text[:_MESSAGE_LIMIT]}..."
+
+    def _with_remedy(self, capability: Capability, finding: Finding) -> Finding:
+        """The capability's remedy, where the finding has none and wants one."""
+        if finding.mend or finding.verdict in (Verdict.YES, Verdict.UNKNOWN):
+            return finding
+        return Finding(finding.verdict, finding.detail, capability.mend, finding.data)
+
+    def _completed(self, found: Mapping[str, Finding]) -> dict[str, Finding]:
+        """All capabilities in their order; those that were not asked for say why."""
+        why = "left out" if CHAT.name in found and len(found) > 2 else "not asked: the model does not answer"
+        return {each.name: found.get(each.name) or unknown(why) for each in ALL}
