@@ -7,7 +7,7 @@ Prompt, JSON schema and the reading of the answer all follow the sheet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from policysweep.domains.returns.resolution import outcome_name
@@ -70,14 +70,18 @@ class ScoreSheet:
     def schema(self) -> Json:
         """The JSON schema of the answer, in the subset that grammar backends compile: no references, no
         patterns. Justifications come before scores, so that the judge reasons before it commits itself.
+        Turns and goals go by the numbers that they have: where any integer is allowed, a weak model writes
+        digits to the token limit.
         """
         properties: dict[str, Json] = {}
-        if self.panel.goals:
-            properties["goals"] = _list_of(_GOAL, len(self.goals))
+        if self.goals:
+            number = _one_of(range(1, len(self.goals) + 1))
+            properties["goals"] = _list_of(_object({"goal": number, **_GOAL}), len(self.goals))
         for side, name in TURN_LISTS.items():
             if keys := self.turn_metrics(side):
-                entry = {"turn": _INTEGER, "justification": _TEXT, **dict.fromkeys(keys, _SCORE)}
-                properties[name] = _list_of(_object(entry), len(self.turns[side]))
+                turns = self.turns[side]
+                entry = {"turn": _one_of(turns), "justification": _TEXT, **dict.fromkeys(keys, _SCORE)}
+                properties[name] = _list_of(_object(entry), len(turns))
         for key in self.single_metrics:
             properties[key] = _JUSTIFIED
         if self.panel.outcome:
@@ -141,9 +145,12 @@ def _list_of(entry: Json, count: int) -> Json:
     return {"type": "array", "items": entry, "minItems": count, "maxItems": count}
 
 
+def _one_of(numbers: Iterable[int]) -> Json:
+    return {"type": "integer", "enum": list(numbers)}
+
+
 _TEXT: Json = {"type": "string"}
-_INTEGER: Json = {"type": "integer"}
-_SCORE: Json = {"type": "integer", "enum": list(SCALE)}
+_SCORE: Json = _one_of(SCALE)
 _JUSTIFIED = _object({"justification": _TEXT, "score": _SCORE})
-_GOAL = _object({"goal": _INTEGER, "justification": _TEXT, "met": {"type": "boolean"}})
+_GOAL: Json = {"justification": _TEXT, "met": {"type": "boolean"}}
 _OUTCOME = _object({"justification": _TEXT, "outcome": {"type": "string", "enum": [*OUTCOMES, NO_OUTCOME]}})

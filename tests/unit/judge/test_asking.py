@@ -13,8 +13,10 @@ from policysweep.errors import (
 from policysweep.models.chat import ChatReply, ChatRequest
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2
+from services.judge.score_sheet import TURN_LISTS
 
 from .support import (
+    GOALS,
     ScriptedModel,
     answer_to,
     answering,
@@ -292,5 +294,11 @@ async def test_the_schema_asks_for_what_applies_and_stays_simple() -> None:
     assert entry["properties"]["score"] == {"type": "integer", "enum": [1, 2, 3, 4, 5]}
     turns = schemas["turn_level"]["properties"]
     assert (turns["agent_turns"]["minItems"], turns["agent_turns"]["maxItems"]) == (1, 1)
+    of = sheet("turn_level", unresolved())
+    for side, name in TURN_LISTS.items():
+        number = turns[name]["items"]["properties"]["turn"]
+        assert number == {"type": "integer", "enum": list(of.turns[side])}
+    goal = schemas["interest"]["properties"]["goals"]["items"]["properties"]["goal"]
+    assert goal == {"type": "integer", "enum": list(range(1, len(GOALS) + 1))}
     for word in ("$ref", "pattern", "anyOf", "oneOf", "format"):
         assert word not in str(schemas)
