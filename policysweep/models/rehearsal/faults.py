@@ -15,10 +15,12 @@ from dataclasses import replace
 from enum import StrEnum
 from itertools import cycle, islice
 
+import orjson
+
 from policysweep.errors import InputError
 from policysweep.models.rehearsal import draws
 from policysweep.models.rehearsal.draft import Draft, ToolUse
-from policysweep.models.rehearsal.request import ParsedRequest
+from policysweep.models.rehearsal.request import Json, ParsedRequest
 from policysweep.models.rehearsal.structured import fill
 
 _REMEMBERED_BODIES = 65_536
@@ -176,6 +178,25 @@ def _parallel_calls(draft: Draft, request: ParsedRequest) -> Draft:
     return replace(draft, tool_uses=uses)
 
 
+def _with_odd_texts(odd: str) -> Callable[[Draft, ParsedRequest], Draft]:
+    """Put `odd` behind every argument that is free text by the tool's schema."""
+
+    def spoil(draft: Draft, request: ParsedRequest) -> Draft:
+        uses = with_call(draft, request).tool_uses
+        return replace(draft, tool_uses=tuple(_odd_use(use, request.functions, odd) for use in uses))
+
+    return spoil
+
+
+def _odd_use(use: ToolUse, functions: Mapping[str, Json], odd: str) -> ToolUse:
+    properties = ((functions.get(use.name) or {}).get("parameters") or {}).get("properties") or {}
+    free = {name for name, schema in properties.items() if schema.get("type") == "string"}
+    free -= {name for name in free if not _RULES_FOR_TEXT.isdisjoint(properties[name])}
+    arguments = orjson.loads(use.arguments or "{}")
+    spoilt = {name: f"{value}{odd}" if name in free else value for name, value in arguments.items()}
+    return ToolUse.of(use.name, spoilt)
+
+
 def _repeated_call(draft: Draft, request: ParsedRequest) -> Draft:
     """One and the same call, whatever was said."""
     if not request.functions:
@@ -204,6 +225,7 @@ def _with_scores(value: str) -> Callable[[Draft, ParsedRequest], Draft]:
 
 
 _PARALLEL = 3
+_RULES_FOR_TEXT = frozenset({"enum", "const", "pattern", "format"})
 _SCORE = re.compile(r'("(?!turn"|goal")\w+":)[1-5](?=[,}])')
 _PROSE = "The agent did a decent job on the whole, and I would give it a good mark."
 _IMAGINED = ("loyalty_ledger", "carrier_claims", "warehouse_camera", "manager_calendar")
@@ -212,8 +234,6 @@ _REFUSAL = "I'm sorry, but I can't help with that request."
 _NEED_A_CALL = (
     FaultKind.EMPTY_TOOL_CALLS,
     FaultKind.OBJECT_ARGUMENTS,
-    FaultKind.BRACES_IN_ARGUMENTS,
-    FaultKind.UNICODE_ARGUMENTS,
     FaultKind.MISSING_CALL_IDS,
     FaultKind.MISSING_NAME,
     FaultKind.CALL_WITH_STOP,
@@ -224,6 +244,8 @@ MODEL_FAULTS: Mapping[FaultKind, Callable[[Draft, ParsedRequest], Draft]] = {
     **dict.fromkeys(_NEED_A_CALL, with_call),
     FaultKind.DUPLICATE_CALL_IDS: _parallel_calls,
     FaultKind.PARALLEL_CALLS: _parallel_calls,
+    FaultKind.BRACES_IN_ARGUMENTS: _with_odd_texts(' }{ "]["\\'),
+    FaultKind.UNICODE_ARGUMENTS: _with_odd_texts(" \u6f22\u5b57 \U0001f642 \u2028 e\u0301"),
     FaultKind.REPEATED_CALL: _repeated_call,
     FaultKind.MALFORMED_TOOL_CALL: _malformed_call,
     FaultKind.NONE_ARGUMENTS: _none_arguments,

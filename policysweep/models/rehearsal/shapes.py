@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -16,8 +17,6 @@ from policysweep.models.rehearsal.faults import FaultKind
 from policysweep.models.rehearsal.request import Json
 
 _THOUGHT = "The customer wants an answer. Let me think about what the policy says before I give one."
-_ODD_BRACES = ' }{ "]["\\'
-_ODD_LETTERS = " \u6f22\u5b57 \U0001f642 \u2028 e\u0301"
 
 
 def shaped(document: Json, fault: FaultKind | None) -> bytes:
@@ -110,15 +109,6 @@ def _null_tool_calls(document: Json) -> None:
     _message(document)["tool_calls"] = _calls(document) or None
 
 
-def _arguments(call: Json) -> Json:
-    """The arguments; none when the answer's token limit cut them."""
-    try:
-        arguments = orjson.loads(call["function"]["arguments"])
-    except orjson.JSONDecodeError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
-
-
 def _each_call(change: Callable[[Json], None]) -> Callable[[Json], None]:
     def shape(document: Json) -> None:
         for call in _calls(document):
@@ -128,18 +118,8 @@ def _each_call(change: Callable[[Json], None]) -> Callable[[Json], None]:
 
 
 def _object_arguments(call: Json) -> None:
-    call["function"]["arguments"] = _arguments(call)
-
-
-def _with_odd_text(odd: str) -> Callable[[Json], None]:
-    """Put `odd` behind every text among the arguments."""
-
-    def change(call: Json) -> None:
-        arguments = _arguments(call)
-        spoilt = {name: value + odd if isinstance(value, str) else value for name, value in arguments.items()}
-        call["function"]["arguments"] = orjson.dumps(spoilt).decode()
-
-    return change
+    with suppress(orjson.JSONDecodeError):  # the answer's token limit cut them: then they stay text
+        call["function"]["arguments"] = orjson.loads(call["function"]["arguments"])
 
 
 def _call_id(value: str | None) -> Callable[[Json], None]:
@@ -189,8 +169,6 @@ _SHAPES: Mapping[FaultKind, Callable[[Json], None]] = {
     FaultKind.EMPTY_TOOL_CALLS: _empty_tool_calls,
     FaultKind.NULL_TOOL_CALLS: _null_tool_calls,
     FaultKind.OBJECT_ARGUMENTS: _each_call(_object_arguments),
-    FaultKind.BRACES_IN_ARGUMENTS: _each_call(_with_odd_text(_ODD_BRACES)),
-    FaultKind.UNICODE_ARGUMENTS: _each_call(_with_odd_text(_ODD_LETTERS)),
     FaultKind.DUPLICATE_CALL_IDS: _each_call(_call_id("call_0")),
     FaultKind.MISSING_CALL_IDS: _each_call(_call_id(None)),
     FaultKind.MISSING_NAME: _each_call(_missing_name),
