@@ -20,10 +20,6 @@ from policysweep.v1 import policybank_pb2_grpc
 _SECONDS = 60
 """Deadline of each call. None of them asks a model."""
 
-_BANK = status.Boundary(
-    "policy bank", errors.ServiceUnavailable, errors.ServiceTimeout, errors.ServiceContractError
-)
-
 
 @dataclass(frozen=True, slots=True)
 class BankContents:
@@ -116,4 +112,4 @@ class BankClient:
         try:
             yield
         except grpc.aio.AioRpcError as error:
-            raise status.error_from(error, _BANK, self._target) from error
+            raise status.error_from(error, status.POLICY_BANK, self._target) from error

@@ -48,6 +48,9 @@ class Boundary:
 
 AGENT = Boundary("agent", errors.AgentUnavailable, errors.AgentTimeout, errors.AgentUnimplemented)
 SERVICE = Boundary("service", errors.ServiceUnavailable, errors.ServiceTimeout, errors.InputError)
+POLICY_BANK = Boundary(
+    "policy bank", errors.ServiceUnavailable, errors.ServiceTimeout, errors.ServiceContractError
+)
 
 
 def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo | None:

@@ -16,9 +16,6 @@ from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import policybank_pb2_grpc
 
 _NAME = pb.DESCRIPTOR.services_by_name["PolicyBankService"].full_name
-_BANK = status.Boundary(
-    "policy bank", errors.ServiceUnavailable, errors.ServiceTimeout, errors.ServiceContractError
-)
 
 Answer = TypeVar("Answer")
 
@@ -94,4 +91,4 @@ class GrpcBank:
         try:
             return await call
         except grpc.aio.AioRpcError as error:
-            raise status.error_from(error, _BANK, self._target) from error
+            raise status.error_from(error, status.POLICY_BANK, self._target) from error

@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+from qdrant_client import QdrantClient
 
 from policysweep import cli
 from policysweep.bank_client import BankContents
@@ -382,3 +384,11 @@ def test_a_folder_that_holds_no_banks_is_left_alone(run: Run, tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
     for argv in ((), ("--store", tmp_path, "--target", "x:1")):
         assert "give either --target HOST:PORT" in run("list", *argv).err
+
+
+def test_a_folder_that_a_service_has_open_is_refused(run: Run, tmp_path: Path) -> None:
+    with closing(QdrantClient(path=str(tmp_path))):
+        done = run("list", "--store", tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: policybank: {tmp_path} is open in another process: one process at")
+    assert len(done.err.splitlines()) == 1
