@@ -23,6 +23,7 @@ _COMMANDS = {
     "report": "Summarise a run.",
     "run": "Run a sweep, or go on with one.",
     "show": "Print one unit's conversation.",
+    "stream": "Run streams of tasks with memories that learn, or go on with them.",
     "tau2": "Check and show the tau2-bench tasks, and write their gold actions for a rehearsal.",
     "up": "Start the services of a sweep and keep them running.",
     "verify": "Prove that every planned unit of a run has exactly one record.",

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from policysweep import telemetry
 from policysweep.datasets.load import Dataset, load, require_worlds
 from policysweep.errors import PolicysweepError
 from policysweep.launch import Launcher
@@ -28,6 +27,7 @@ from policysweep.sweep.judge_client import JudgeClient
 from policysweep.sweep.judging import propose
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.manifest import build_manifest
+from policysweep.sweep.metrics import SWEEP_METRICS
 from policysweep.sweep.plan import WHOLE, Shard, in_shard, plan_units, scenario_keys
 from policysweep.sweep.runner import Progress, Runner, RunnerSettings, Tally
 from policysweep.sweep.selection import select_scenarios
@@ -127,6 +127,7 @@ class Driver:
                 self.on_event(note)
             done = await ledger.done_units()
             self._count(manifest, done)
+            SWEEP_METRICS.watch(self._spec.name, "play", self.progress)
             runner = self._runner(endpoints, ledger, channels)
             try:
                 backlog = await runner.run(self._open_units(manifest, done))
@@ -168,8 +169,6 @@ class Driver:
         for unit in self._units(manifest):
             agents[unit.agent].planned += 1
             agents[unit.agent].done_before += unit.unit_id in done
-        for name, tally in agents.items():
-            telemetry.UNITS_PLANNED.labels(name).set(tally.planned)
 
     def _runner(self, endpoints: services.Endpoints, ledger: RunLedger, channels: Channels) -> Runner:
         spec = self._spec
@@ -205,7 +204,11 @@ def first_error(group: BaseExceptionGroup[PolicysweepError]) -> PolicysweepError
 
 def logs_folder(store_url: str, run: str) -> Path:
     """Where the local services of a run log: beside a local run, else in the system's temporary folder."""
-    local = Path(store_url.removeprefix("file://"))
-    if "://" in str(local) or "://" in store_url.removeprefix("file://"):
-        return Path(tempfile.gettempdir()) / "policysweep" / run / "logs"
-    return local / run / "logs"
+    folder = local_folder(store_url, run)
+    return (folder or Path(tempfile.gettempdir()) / "policysweep" / run) / "logs"
+
+
+def local_folder(store_url: str, run: str) -> Path | None:
+    """The folder of a run in a store that is a local directory; None for any other store."""
+    path = store_url.removeprefix("file://")
+    return None if "://" in path else Path(path) / run
