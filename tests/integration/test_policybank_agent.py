@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -11,6 +12,7 @@ import pytest
 
 from policysweep.datasets.load import Dataset, load
 from policysweep.domains.returns.environment import agent_tools
+from policysweep.launch import Launcher
 from policysweep.models.openai_api import OpenAIChatModel
 from policysweep.models.rehearsal import RehearsalServer
 from policysweep.rpc.client import Channels
@@ -39,8 +41,10 @@ DATA: Dataset = load("builtin")
 class Stage:
     """The services of one episode in this process."""
 
-    def __init__(self, channels: Channels, agent: str, bank: str, simulator: str) -> None:
+    def __init__(self, channels: Channels, url: str, agent: str, bank: str, simulator: str) -> None:
+        self.model_url = url
         self.agent_target = agent
+        self.bank_target = bank
         self.agent: Any = agent_pb2_grpc.AgentServiceStub(channels.get(agent))
         self.bank: Any = policybank_pb2_grpc.PolicyBankServiceStub(channels.get(bank))
         self._simulator: Any = simulator_pb2_grpc.SimulatorServiceStub(channels.get(simulator))
@@ -96,7 +100,7 @@ async def stage(mode: MemoryMode, **settings: Any) -> AsyncIterator[Stage]:
                 serving("127.0.0.1:0", [agent_service(player, 20)]) as agent,
                 serving("127.0.0.1:0", [service]) as address,
             ):
-                yield Stage(channels, agent, bank, address)
+                yield Stage(channels, server.url, agent, bank, address)
 
 
 def consulted(episode: ep.Episode) -> list[str]:
@@ -119,6 +123,18 @@ async def test_the_model_reads_the_bank_and_the_caller_never_sees_it(with_policy
     tools = {call.name for message in episode.messages for call in message.tool_calls}
     assert "retrieve_policy" not in tools
     assert not episode.errors.agent_unknown_tools
+
+
+async def test_an_agent_process_with_the_flags_of_the_documentation(tmp_path: Path) -> None:
+    async with stage("retrieve") as scene, Launcher(tmp_path, pytest.fail) as launcher:
+        made = await scene.create(pb.MEMORY_METHOD_POLICY_BANK)
+        flags = ["--model-url", scene.model_url, "--model", "rehearsal-fair"]
+        flags += ["--memory", "retrieve", "--bank-target", scene.bank_target]
+        scene.agent_target = await launcher.start("agent", "services.agent", flags)
+        episode = await scene.play(3)
+    assert episode.end.reason in (ep.END_REASON_RESOLVED, ep.END_REASON_CUSTOMER_WITHDREW)
+    assert consulted(episode)
+    assert set(consulted(episode)) <= {entry.capability_id for entry in made.entries}
 
 
 async def test_all_entries_in_the_prompt() -> None:
