@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 
 from policysweep.streams.ledger import StreamLedger
-from policysweep.streams.runs import open_any_run
 from policysweep.sweep.ledger import RunLedger
+from policysweep.sweep.runs import open_any_run
 
 
 @click.command()
