@@ -64,6 +64,12 @@ def test_every_fault_has_its_row() -> None:
     assert [row.fault for row in documented()] == list(FaultKind)
 
 
+def test_the_rehearsal_servers_page_lists_every_fault() -> None:
+    page = (ROOT / "docs/rehearsal.md").read_text(encoding="utf-8").partition("## Faults")[2]
+    kinds = [row.partition("|")[0] for row in re.findall(r"^\| (`.*)", page, re.MULTILINE)]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(kinds))) == sorted(FaultKind)
+
+
 @pytest.mark.parametrize("row", documented(), ids=lambda row: row.fault)
 async def test_what_the_client_gives_and_who_it_counts_for(row: Row) -> None:
     seconds = 0.05 if row.fault in STALLS else 20.0
