@@ -8,6 +8,7 @@ over the environment, the environment over the file.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,18 +92,34 @@ class ModelEndpoint(BaseSettings):
     temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature; 0 is greedy.")
     top_p: float = Field(1.0, gt=0, le=1, description="Nucleus mass; 1 is off.")
     max_tokens: int = Field(1024, ge=1, description="Limit on the tokens of one answer.")
+    context_tokens: int = Field(
+        0,
+        ge=0,
+        description="Context of the model in tokens, prompt and answer together, for a server that does not "
+        "report it as max_model_len; 0 for none.",
+    )
     model_timeout_seconds: float = Field(
         120.0, gt=0, description="Limit on one model call, in seconds; the caller's deadline may be shorter."
     )
 
     def api_key(self) -> str | None:
         """The API key from the environment; InputError when the named variable is not set."""
-        if not self.api_key_env:
-            return None
-        key = os.environ.get(self.api_key_env)
-        if not key:
-            raise InputError(f"api_key_env names {self.api_key_env}, which is not set in the environment")
-        return key
+        return key_from("api_key_env", self.api_key_env)
+
+
+def key_from(field: str, variable: str) -> str | None:
+    """The key that the environment variable holds which a setting names; None when it names none.
+
+    Raises InputError when there is no such variable. The message quotes nothing that may be the key itself.
+    """
+    if not variable:
+        return None
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", variable):
+        raise InputError(f"{field} must be the name of an environment variable, not the key itself")
+    key = os.environ.get(variable)
+    if not key:
+        raise InputError(f"{field} names {variable}, which is not set in the environment")
+    return key
 
 
 def load_config(cls: type[Config], service: str, argv: Sequence[str] | None = None) -> Config:

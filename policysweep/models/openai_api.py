@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from typing import Self
 
 from yarl import URL
 
+from policysweep.config import ModelEndpoint
 from policysweep.errors import (
     InputError,
     ModelServerError,
@@ -89,6 +91,16 @@ class OpenAIChatModel:
         if api_key is not None:
             self._headers["Authorization"] = f"Bearer {_checked_key(api_key)}"
         self._client: HttpClient | None = None
+
+    @classmethod
+    def of(cls, endpoint: ModelEndpoint) -> Self:
+        """The model of a service's configuration. Raises InputError for an address or key that cannot be one."""
+        return cls(
+            base_url=endpoint.model_url,
+            model=endpoint.model,
+            api_key=endpoint.api_key(),
+            context_tokens=endpoint.context_tokens or None,
+        )
 
     @property
     def name(self) -> str:
@@ -249,7 +261,7 @@ class OpenAIChatModel:
     def _refused(self, answer: HttpAnswer) -> PolicysweepError:
         if 300 <= answer.status < 400:
             return ModelServerRejected(
-                f"{self._where} redirects to {answer.headers.get('location', 'elsewhere')}; "
+                f"{self._where} redirects to {_shown(answer.headers.get('location', 'elsewhere'))}; "
                 "give that address as the model URL"
             )
         error = refusal(answer.status, answer.headers.get("retry-after"), answer.body, where=self._where)
@@ -272,17 +284,25 @@ def normalised_url(base_url: str) -> URL:
     try:
         url = URL(base_url)
     except ValueError as error:
-        raise InputError(f"model URL {base_url!r}: {error}") from None
+        raise InputError(f"model URL {_shown(base_url)!r}: {error}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise InputError(f"model URL {base_url!r} is not one: write for example http://host:8000/v1")
+        raise InputError(f"model URL {_shown(base_url)!r} is not one: write for example http://host:8000/v1")
     if url.user is not None or url.password is not None:
         raise InputError(
             f"the model URL of {url.host} holds credentials: give the key by environment variable"
         )
     path = url.path.rstrip("/")
     if url.query_string or url.fragment or path.endswith("/chat/completions"):
-        raise InputError(f"model URL {base_url!r} must end at /v1: write for example http://host:8000/v1")
+        raise InputError(
+            f"model URL {_shown(base_url)!r} must end at /v1, without a query: "
+            "write for example http://host:8000/v1"
+        )
     return url.with_path(path if path.endswith("/v1") else f"{path}/v1")
+
+
+def _shown(address: str) -> str:
+    """An address without what may be a secret in it."""
+    return re.sub(r"//[^/]*@", "//", address.partition("#")[0].partition("?")[0])
 
 
 def _checked_key(api_key: str) -> str:

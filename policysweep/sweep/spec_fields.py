@@ -44,7 +44,7 @@ def model_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be the base URL of an OpenAI-compatible server, such as http://vllm:8000/v1")
-    if parts.username or parts.password:
+    if parts.username or parts.password or parts.query:
         raise ValueError("must hold no credentials: name an environment variable in api_key_env instead")
     return url
 

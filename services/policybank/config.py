@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from pydantic import Field
 
-from policysweep.config import ModelEndpoint, ServiceConfig
-from policysweep.errors import InputError
+from policysweep.config import ModelEndpoint, ServiceConfig, key_from
 
 
 class PolicyBankConfig(ServiceConfig, ModelEndpoint):
@@ -57,17 +54,8 @@ class PolicyBankConfig(ServiceConfig, ModelEndpoint):
 
     def store_api_key(self) -> str | None:
         """The Qdrant server's API key; InputError when the named variable is not set."""
-        return _key("store_api_key_env", self.store_api_key_env)
+        return key_from("store_api_key_env", self.store_api_key_env)
 
     def embedder_api_key(self) -> str | None:
         """The embedding server's API key; InputError when the named variable is not set."""
-        return _key("embedder_api_key_env", self.embedder_api_key_env)
-
-
-def _key(field: str, variable: str) -> str | None:
-    if not variable:
-        return None
-    key = os.environ.get(variable)
-    if not key:
-        raise InputError(f"{field} names {variable}, which is not set in the environment")
-    return key
+        return key_from("embedder_api_key_env", self.embedder_api_key_env)

@@ -271,8 +271,11 @@ async def test_the_key_never_shows() -> None:
         ("ftp://host/v1", "is not one"),
         ("http://host:port/v1", "port"),
         ("http://user:pass@host/v1", "the model URL of host holds credentials"),
+        ("ftp://user:pass@host/v1", "is not one"),
+        ("http://user:pass@host:port/v1", "port"),
         ("http://host/v1/chat/completions", "must end at /v1"),
-        ("http://host/v1?key=1", "must end at /v1"),
+        ("http://host/v1?key=pass", "must end at /v1"),
+        ("http://host/v1#pass", "must end at /v1"),
     ],
 )
 def test_a_url_that_is_none(url: str, said: str) -> None:
