@@ -116,8 +116,9 @@ class Workload:
         """The variables of the container that are known before it runs: those of ConfigMaps, and literals."""
         found: dict[str, str] = {}
         for source in self.main.get("envFrom", ()):
-            if "configMapRef" in source:
-                found |= self.configs[source["configMapRef"]["name"]]
+            reference = source.get("configMapRef")
+            if reference and not (reference.get("optional") and reference["name"] not in self.configs):
+                found |= self.configs[reference["name"]]
         return found | {each["name"]: each["value"] for each in self.main.get("env", ()) if "value" in each}
 
     def arguments(self, **variables: str) -> list[str]:
