@@ -10,7 +10,15 @@ from rich.text import Text
 
 from policysweep.bank_client import BankContents
 from policysweep.bank_history import standing
-from policysweep.bank_text import entry_diff, entry_text, evidence_text, failure_text, when_text, word
+from policysweep.bank_text import (
+    entry_diff,
+    entry_text,
+    evidence_text,
+    failure_text,
+    source_text,
+    when_text,
+    word,
+)
 from policysweep.report.tables import banner, columns, pairs, plain
 from policysweep.v1 import policybank_pb2 as pb
 
@@ -59,10 +67,7 @@ def _about(bank: BankContents) -> Iterator[tuple[str, str]]:
 def _shaped(entry: pb.Entry) -> str:
     """Where an entry comes from."""
     lines = [f"Last changed by revision {entry.revision}."]
-    lines += [
-        f"Shaped by task {each.task_id}, episode {each.episode_id}, request {each.request_id}."
-        for each in entry.provenance
-    ]
+    lines += [f"Shaped by {source_text(each)}." for each in entry.provenance]
     return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from policysweep.bank_client import BankContents
 from policysweep.bank_history import EvolutionStep, entry_evolution, standing
-from policysweep.bank_text import SPEC_FIELDS, evidence_text, failure_text, when_text, word
+from policysweep.bank_text import SPEC_FIELDS, evidence_text, failure_text, source_text, when_text, word
 from policysweep.v1 import policybank_pb2 as pb
 
 REHEARSAL = "REHEARSAL: a model without weights took part. Nothing here is a finding."
@@ -44,6 +44,7 @@ def _about(bank: BankContents) -> Mapping[str, str]:
         "Method": word(info, "method"),
         "Revision": f"{bank.revision}, of {when_text(bank.revisions[-1])}",
         "Entries": str(len(bank.entries)),
+        "Shaped by feedback": ", ".join(map(_code, _shaped(bank))) or "none",
         "Curator": f"{_code(curator.model)}, prompts {_code(curator.prompt_digest[:12])}",
         "Embedder": _code(info.embedder.name),
         "Made from": _code(info.source_digest[:12]) + " (digest of policy, tools and schema)",
@@ -54,6 +55,10 @@ def _about(bank: BankContents) -> Mapping[str, str]:
     if bank.snapshots:
         about["Snapshots"] = ", ".join(f"{_code(each.name)} ({each.revision})" for each in bank.snapshots)
     return about
+
+
+def _shaped(bank: BankContents) -> list[str]:
+    return [capability_id for capability_id, entry in bank.entries.items() if entry.provenance]
 
 
 # ------------------------------------------------------------------ an entry
@@ -83,6 +88,8 @@ def _step(step: EvolutionStep) -> Iterator[str]:
     yield ""
     if revision.kind == pb.REVISION_KIND_CREATE:
         yield from (_plain(revision.rationale), "")
+        yield from (f"* Shaped before by {_plain(source_text(each))}" for each in step.after.provenance)
+        yield from [""] if step.after.provenance else []
         return
     yield from _grounds(revision)
     yield from (*_fenced(step.diff, "diff"), "")

@@ -75,16 +75,16 @@ def failure_text(revision: pb.Revision) -> str:
     return _TYPES.get(revision.failure_type, "") + ", ".join(part for part in (seen, gap) if part)
 
 
+def source_text(source: pb.Provenance) -> str:
+    """Which feedback on which episode, "task 39, episode e, request r"."""
+    parts = {"task": source.task_id, "episode": source.episode_id, "request": source.request_id}
+    return ", ".join(f"{label} {value}" for label, value in parts.items() if value)
+
+
 def evidence_text(revision: pb.Revision) -> str:
-    """Which feedback a revision rests on, "task 39, episode e, reward 0, request r"; "" for none."""
-    shaped, parts = revision.provenance, list[str]()
-    for label, value in (("task", shaped.task_id), ("episode", shaped.episode_id)):
-        parts += [f"{label} {value}"] if value else []
-    if revision.HasField("reward"):
-        parts.append(f"reward {revision.reward:g}")
-    if revision.request_id:
-        parts.append(f"request {revision.request_id}")
-    return ", ".join(parts)
+    """Which feedback a revision rests on, "task 39, episode e, request r, reward 0"; "" for none."""
+    reward = f"reward {revision.reward:g}" if revision.HasField("reward") else ""
+    return ", ".join(part for part in (source_text(revision.provenance), reward) if part)
 
 
 def when_text(revision: pb.Revision) -> str:

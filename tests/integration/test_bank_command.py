@@ -184,7 +184,7 @@ def test_history_tells_what_each_feedback_led_to(run: Run, target: str, held: st
     ]  # fmt: skip
     assert ["taken back" in title for title in titles] == [False, False, True, False, False, False]
     for part in (
-        "Feedback: task 39, episode e-39, reward 0, request r-39",
+        "Feedback: task 39, episode e-39, request r-39, reward 0",
         "It said (explanation): Any reason counts,",
         "Failure: type II: policy gap, ambiguous scope", "Failure: type I: policy violation",
         "Why: Because of task 39.", "Curator: 1,234 tokens in 1 call",
@@ -250,12 +250,13 @@ def section(page: str, title: str) -> str:
 def test_markdown_shows_each_entry_with_the_evidence_behind_it() -> None:
     page = bank_markdown(taught())
     assert "> **REHEARSAL: " in page
+    assert "* Shaped by feedback: `gift`, `refund`\n" in page
     refund = section(page, "`refund`")
     assert refund.index("> Any reason counts.") < refund.index("> Pay.")
     for part in (
         "**Revision 1, create, 2026-01-02 03:04:05 UTC**",
         "**Revision 2, revise, 2026-01-02 03:04:05 UTC, rehearsal**",
-        "* Feedback: task 39, episode e-39, reward 0, request r-39",
+        "* Feedback: task 39, episode e-39, request r-39, reward 0",
         "* Failure: type II: policy gap, ambiguous scope",
         "* Rationale: Because of task 39.",
         "> Any reason counts,  \n> not only health.",
