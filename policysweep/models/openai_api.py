@@ -17,11 +17,10 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from yarl import URL
 
-from policysweep.config import ModelEndpoint
 from policysweep.errors import (
     InputError,
     ModelServerError,
@@ -44,6 +43,9 @@ from policysweep.models.wire import (
     tokenize_body,
 )
 from policysweep.v1 import agent_pb2
+
+if TYPE_CHECKING:  # commands that ask a model need no service's configuration
+    from policysweep.config import ModelEndpoint
 
 SESSION_HEADER = "X-Session-ID"
 """Carries `ChatRequest.session_id`; prefix-affine routers keep a session on one replica by it."""
@@ -94,7 +96,7 @@ class OpenAIChatModel:
 
     @classmethod
     def of(cls, endpoint: ModelEndpoint) -> Self:
-        """The model of a service's configuration. Raises InputError for an address or key that cannot be one."""
+        """The model of a service's configuration. Raises InputError for an unusable address or key."""
         return cls(
             base_url=endpoint.model_url,
             model=endpoint.model,

@@ -90,6 +90,10 @@ class ModelSpec(_Part):
         default=None, description="Nucleus mass; 1 is off."
     )
     max_tokens: Count | None = Field(default=None, description="Limit on the tokens of one answer.")
+    context_tokens: Count | None = Field(
+        default=None,
+        description="Context of the model in tokens, for a server that does not report it as max_model_len.",
+    )
 
     def check_served(self) -> None:
         """ValueError when nothing serves the model."""

@@ -21,7 +21,7 @@ async def _main() -> None:
     config = load_config(AgentConfig, "agent")
     config.check()
     configure_logging(config.log_level)
-    model = OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key())
+    model = OpenAIChatModel.of(config)
     async with model, Channels(config.credentials()) as channels:
         agent = _agent(config, model, channels)
         await run_service(config, "agent", [agent_service(agent, config.model_timeout_seconds)])

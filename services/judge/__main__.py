@@ -15,9 +15,7 @@ async def _main() -> None:
     config = load_config(JudgeConfig, "judge")
     configure_logging(config.log_level)
     rubrics = RubricLibrary.read(config.rubrics)
-    async with OpenAIChatModel(
-        base_url=config.model_url, model=config.model, api_key=config.api_key()
-    ) as model:
+    async with OpenAIChatModel.of(config) as model:
         await run_service(config, "judge", [judge_service(Judge(config, model, rubrics))])
 
 

@@ -16,7 +16,7 @@ async def _main() -> None:
     config = load_config(PolicyBankConfig, "policybank")
     configure_logging(config.log_level)
     async with (
-        OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key()) as model,
+        OpenAIChatModel.of(config) as model,
         servicer(config, model) as banks,
     ):
         calm_collector()  # again: opening a store imports it

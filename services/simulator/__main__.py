@@ -18,7 +18,7 @@ async def _main() -> None:
     config = load_config(SimulatorConfig, "simulator")
     configure_logging(config.log_level)
     async with (
-        OpenAIChatModel(base_url=config.model_url, model=config.model, api_key=config.api_key()) as model,
+        OpenAIChatModel.of(config) as model,
         Channels(config.credentials()) as channels,
     ):
         servicer = Simulator(config, model, channels)
