@@ -425,6 +425,17 @@ class TestCreating:
             assert fork.revision.bank.policy.primary.text == POLICY
             assert [len(await history(stub, name)) for name in ("b", "f")] == [2, 2]
 
+    async def test_what_a_rehearsal_had_a_part_in_is_marked(self) -> None:
+        played = episode()
+        played.rehearsal = True
+        async with bank_service() as stub:
+            made = await create(stub, "s", METHODS["synapse"])
+            learnt = await learn(stub, bank_id="s", episode=played, reward=1.0)
+            early = await create(stub, "f-1", METHODS["synapse"], fork_of=pb.BankRef(bank_id="s", revision=1))
+            late = await create(stub, "f-2", METHODS["synapse"], fork_of=pb.BankRef(bank_id="s"))
+        marks = [each.revision.rehearsal for each in (made, learnt, early, late)]
+        assert marks == [False, True, False, True]
+
     async def test_a_fork_may_use_the_entries_with_another_method_that_has_entries(self) -> None:
         async with bank_service() as stub:
             await create(stub)
