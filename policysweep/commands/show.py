@@ -1,4 +1,4 @@
-"""`policysweep show`: print one unit's conversation."""
+"""`policysweep show`: print one unit's conversation, and what came of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from rich.text import Text
 from policysweep.domains.returns.resolution import outcome_name
 from policysweep.errors import InputError
 from policysweep.sweep.records import DamagedRecord
-from policysweep.sweep.runs import open_run
+from policysweep.sweep.runs import open_any_run
 from policysweep.v1 import episode_pb2 as ep
-from policysweep.v1 import run_pb2
+from policysweep.v1 import policybank_pb2 as pb
+from policysweep.v1 import run_pb2, stream_pb2
 
 _STYLES = {ep.ROLE_CUSTOMER: "cyan", ep.ROLE_AGENT: "green", ep.ROLE_TOOL: "dim"}
 
@@ -32,13 +33,18 @@ def show(run: str, unit: str, as_json: bool, full: bool) -> None:
     record = asyncio.run(_find(run, unit))
     if as_json:
         click.echo(json_format.MessageToJson(record, preserving_proto_field_name=True))
+        return
+    console, limit = Console(), None if full else _RESULT_CHARACTERS
+    if isinstance(record, stream_pb2.StreamRecord):
+        _print_task(record, console, limit)
     else:
-        _print(record, Console(), None if full else _RESULT_CHARACTERS)
+        _print(record, console, limit)
 
 
-async def _find(run: str, beginning: str) -> run_pb2.UnitRecord:
-    ledger = await open_run(run)
-    found = [unit for unit in sorted(await ledger.done_units()) if unit.startswith(beginning)]
+async def _find(run: str, beginning: str) -> run_pb2.UnitRecord | stream_pb2.StreamRecord:
+    ledger = await open_any_run(run)
+    names = await ledger.record_names()
+    found = [unit for unit in names.unit_ids if unit.startswith(beginning)]
     if len(found) != 1:
         some = f": {', '.join(found[:5])} ..." if found else ""
         raise InputError(f"{len(found)} recorded units of {ledger.url} begin with {beginning!r}{some}")
@@ -52,14 +58,45 @@ def _print(record: run_pb2.UnitRecord, console: Console, limit: int | None) -> N
     unit, episode = record.unit, record.episode
     persona = ep.AgentPersona.Name(unit.agent_persona).removeprefix("AGENT_PERSONA_")
     console.rule(Text(f"{unit.scenario_id}, {unit.agent} as {persona}, trial {unit.trial}"))
-    for message in episode.messages:
-        _print_message(message, console, limit)
-    console.rule()
+    _print_messages(episode, console, limit)
     console.print(Text(_ending(episode)))
     if episode.HasField("resolution"):
         console.print(Text(episode.resolution.description))
     if episode.reconciliation.mismatch:
         console.print(Text(f"Mismatch: {episode.reconciliation.explanation}", style="yellow"))
+    _print_rehearsal(episode, console)
+
+
+def _print_task(record: stream_pb2.StreamRecord, console: Console, limit: int | None) -> None:
+    """A task of a stream, with its grade and what was learnt from it."""
+    task, episode, revision = record.task, record.episode, record.revision
+    console.rule(Text(f"task {task.task_id}, position {task.position} of stream {task.stream_id[:8]}"))
+    _print_messages(episode, console, limit)
+    console.print(Text(_end(episode)))
+    reward = f"{record.grade.reward:g}" if record.grade.HasField("reward") else "absent"
+    console.print(Text(f"reward {reward}"))
+    if record.HasField("revision"):
+        kind = pb.RevisionKind.Name(revision.kind).removeprefix("REVISION_KIND_")
+        console.print(
+            Text(f"{kind} {revision.capability_id} (revision {revision.number}): {revision.rationale}")
+        )
+        console.print(Text(revision.diff, style="dim"))
+    if record.HasField("missing_feedback"):
+        missing = record.missing_feedback
+        party = ep.FaultParty.Name(missing.party).removeprefix("FAULT_PARTY_")
+        console.print(
+            Text(f"Nothing learnt, fault of {party}: {missing.reason}: {missing.message}", style="yellow")
+        )
+    _print_rehearsal(episode, console)
+
+
+def _print_messages(episode: ep.Episode, console: Console, limit: int | None) -> None:
+    for message in episode.messages:
+        _print_message(message, console, limit)
+    console.rule()
+
+
+def _print_rehearsal(episode: ep.Episode, console: Console) -> None:
     if episode.rehearsal:
         console.print(Text("REHEARSAL: no real model took part.", style="bold magenta"))
 
@@ -79,9 +116,13 @@ def _print_message(message: ep.Message, console: Console, limit: int | None) -> 
 
 
 def _ending(episode: ep.Episode) -> str:
-    reason = ep.EndReason.Name(episode.end.reason).removeprefix("END_REASON_")
     outcome = outcome_name(episode.outcome) if episode.outcome else "no outcome"
+    return f"{outcome} ({_end(episode)})"
+
+
+def _end(episode: ep.Episode) -> str:
+    reason = ep.EndReason.Name(episode.end.reason).removeprefix("END_REASON_")
     fault = ep.FaultParty.Name(episode.end.fault).removeprefix("FAULT_PARTY_")
     blame = "" if episode.end.fault == ep.FAULT_PARTY_UNSPECIFIED else f", fault of {fault}"
     detail = f": {episode.end.detail}" if episode.end.detail else ""
-    return f"{outcome} ({reason}{blame}){detail}"
+    return f"{reason}{blame}{detail}"

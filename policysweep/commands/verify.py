@@ -1,13 +1,19 @@
-"""`policysweep verify`: prove that every planned unit of a run has exactly one record, and its verdicts."""
+"""`policysweep verify`: prove that every planned unit of a run has exactly one record, and more."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from policysweep.sweep.runs import open_run
+from policysweep.commands.bank_where import Where
+from policysweep.errors import InputError
+from policysweep.streams.ledger import StreamLedger
+from policysweep.streams.verify import verify_streams
+from policysweep.sweep.ledger import RunLedger
+from policysweep.sweep.runs import open_any_run
 from policysweep.sweep.verify import VerifyResult, verify_run
 from policysweep.sweep.verify_verdicts import VerdictsResult
 
@@ -17,13 +23,31 @@ _SHOWN = 20
 @click.command()
 @click.argument("run")
 @click.option("--verdicts", is_flag=True, help="Fail when the run was not judged, or a verdict is missing.")
-def verify(run: str, verdicts: bool) -> None:
+@click.option(
+    "--bank",
+    metavar="HOST:PORT|DIR",
+    help="Hold the banks of a stream run against its records as well: a policybank service that runs, or the "
+    "folder of an embedded store.",
+)
+def verify(run: str, verdicts: bool, bank: str | None) -> None:
     """Prove that every planned unit of RUN has exactly one record, and that nothing else is there.
 
-    RUN is the folder or prefix that holds manifest.json. Of a run that was judged, the verdicts that count
-    must be sound, and those missing are named. Exit code 0 when the proof holds, 1 when not.
+    RUN is the folder or prefix that holds manifest.json or stream-manifest.json. Of a run that was judged,
+    the verdicts that count must be sound, and those missing are named. Of a stream run, the revisions of each
+    bank must follow on one another. Exit code 0 when the proof holds, 1 when not.
     """
-    result = asyncio.run(_verify(run))
+    ledger = asyncio.run(open_any_run(run))
+    if isinstance(ledger, StreamLedger):
+        if verdicts:
+            raise InputError(f"{run}: is a stream run, whose tasks are graded and not judged: no --verdicts")
+        raise SystemExit(_verify_streams(ledger, bank))
+    if bank is not None:
+        raise InputError(f"{run}: is the run of a sweep, which has no banks: no --bank")
+    raise SystemExit(_verify_sweep(ledger, verdicts))
+
+
+def _verify_sweep(ledger: RunLedger, verdicts: bool) -> int:
+    result = asyncio.run(verify_run(ledger))
     for note in result.notes:
         click.echo(f"note: {note}")
     judged = result.verdicts
@@ -39,11 +63,30 @@ def verify(run: str, verdicts: bool) -> None:
         f"{result.recorded} of {result.planned} planned units have exactly one record"
         + ("." if result.ok else f"; {len(result.missing)} missing, {len(problems)} problems.")
     )
-    raise SystemExit(0 if result.ok and (result.judged or not verdicts) else 1)
+    return 0 if result.ok and (result.judged or not verdicts) else 1
 
 
-async def _verify(run: str) -> VerifyResult:
-    return await verify_run(await open_run(run))
+def _verify_streams(ledger: StreamLedger, bank: str | None) -> int:
+    if bank is None:
+        result = asyncio.run(verify_streams(ledger))
+    else:
+        folder = Path(bank) if Path(bank).is_dir() else None
+        where = Where.of(None if folder else bank, folder)
+        result = where.run(lambda client: verify_streams(ledger, client))
+    for note in result.notes:
+        click.echo(f"note: {note}")
+    failed = set(result.failed)
+    _list("problem", result.problems)
+    lost = [(task, "failed" if task in failed else "was not played") for task in result.missing]
+    _list("missing", [f"task {task} {what}" for task, what in lost])
+    click.echo(
+        f"{result.recorded} of {result.planned} planned tasks have exactly one record"
+        + ("." if result.ok else f"; {len(result.missing)} missing, {len(result.problems)} problems.")
+        + f" They led to {result.lessons} revisions."
+    )
+    if result.banks is not None and result.ok:
+        click.echo(f"{result.banks} banks hold exactly these revisions, each once.")
+    return 0 if result.ok else 1
 
 
 def _described(result: VerifyResult) -> list[str]:

@@ -26,10 +26,6 @@ from policysweep.v1 import policybank_pb2_grpc, stream_pb2
 _SECONDS = 60.0
 """Deadline of a call that asks no model."""
 
-_BANK = status.Boundary(
-    "policy bank", errors.ServiceUnavailable, errors.ServiceTimeout, errors.ServiceContractError
-)
-
 Answer = TypeVar("Answer")
 
 
@@ -133,7 +129,7 @@ def _told(target: str) -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        known = status.error_from(error, _BANK, target)
+        known = status.error_from(error, status.POLICY_BANK, target)
         if isinstance(known, errors.StoreError):  # the bank's store, not the one of our results
             known = errors.ServiceUnavailable(str(known))
         raise known from error
