@@ -136,6 +136,8 @@ class OpenAIChatModel:
         size, lowered = len(body), None
         if self._context.is_near(size, request.sampling.max_tokens):
             lowered = await self._lowered_limit(request, size, ends)
+            if asyncio.get_running_loop().time() >= ends:
+                raise self._too_late(request.timeout)  # before a completion is asked for in vain
             if lowered is not None:
                 body = request_body(self._model, _limited(request, lowered))
         exchange = self._http.exchange("POST", self._chat_path, body, headers)
@@ -239,12 +241,15 @@ class OpenAIChatModel:
             async with asyncio.timeout_at(ends):
                 answer = await exchange
         except TimeoutError:
-            raise ModelServerTimeout(f"{self._where} did not answer within {timeout_seconds:g} s") from None
+            raise self._too_late(timeout_seconds) from None
         except HttpError as error:
             raise self._broken_off(error) from error
         if answer.status != 200:
             raise self._refused(answer)
         return answer.body
+
+    def _too_late(self, seconds: float) -> ModelServerTimeout:
+        return ModelServerTimeout(f"{self._where} did not answer within {seconds:g} s")
 
     def _broken_off(self, error: HttpError) -> PolicysweepError:
         """What it means that no complete HTTP answer came."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 import orjson
 import pytest
 from aiohttp import web
 
-from policysweep.errors import ContextOverflow
+from policysweep.errors import ContextOverflow, ModelServerTimeout
 from policysweep.models.chat import ChatRequest
 from policysweep.models.openai_api import OpenAIChatModel
 from policysweep.models.rehearsal import RehearsalConfig, RehearsalServer
@@ -29,7 +29,10 @@ Answer = tuple[int, bytes]
 
 @dataclass
 class Gateway:
-    """Passes requests on to a server, but for paths that have an answer here, and keeps what it saw."""
+    """Passes requests on to a server, but for paths that have an answer here, and keeps what it saw.
+
+    An answer of status 0 never comes.
+    """
 
     target: str
     answers: Mapping[str, Answer]
@@ -45,6 +48,8 @@ class Gateway:
         self.seen.append((request.path, body))
         if request.path in self.answers:
             status, said = self.answers[request.path]
+            if not status:
+                await asyncio.sleep(60)
             return web.Response(status=status, body=said)
         async with (
             aiohttp.ClientSession() as session,
@@ -59,7 +64,7 @@ async def gateway(answers: Mapping[str, Answer] | None = None) -> AsyncIterator[
         made = Gateway(server.url, answers or {})
         app = web.Application(client_max_size=2**26)
         app.router.add_route("*", "/{path:.*}", made.handle)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -163,6 +168,15 @@ async def test_a_tokenizer_that_fails_costs_no_call_and_is_asked_again() -> None
             with pytest.raises(ContextOverflow, match="answered 400"):
                 await chat.complete(prompt(LIMIT))
     assert server.paths == [MODELS, TOKENIZE, CHAT, TOKENIZE, CHAT]
+
+
+@pytest.mark.parametrize("silent", [MODELS, TOKENIZE])
+async def test_a_question_that_is_not_answered_cannot_outlive_the_call(silent: str) -> None:
+    async with gateway({silent: (0, b"")}) as server, model(server) as chat:
+        await chat.complete(prompt(100))  # leaves an open connection
+        with pytest.raises(ModelServerTimeout, match=r"within 0\.2 s"):
+            await chat.complete(replace(prompt(LIMIT), timeout=0.2))
+    assert server.paths.count(CHAT) == 1
 
 
 @pytest.mark.parametrize("models", [(200, b'{"data":[{"id":"rehearsal-fair"}]}'), (404, b"")])

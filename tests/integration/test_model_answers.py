@@ -176,6 +176,15 @@ async def test_a_structured_answer_that_is_taken_for_reasoning_is_found() -> Non
     assert orjson.loads((await asked("misplaced_answer", request)).text) == {"score": 3}
 
 
+@pytest.mark.parametrize("fault", ["reasoning_content", "reasoning", "call_with_reasoning", "call_with_stop"])
+async def test_a_named_tool_is_called_with_and_without_reasoning(fault: str) -> None:
+    named = {"type": "function", "function": {"name": "look_up"}}
+    reply = await asked(fault, replace(ASKED, tool_choice=named))
+    assert [call.name for call in reply.tool_calls] == ["look_up"]
+    assert order_of(reply)
+    assert reply.text == ""
+
+
 @pytest.mark.parametrize(
     ("fault", "at_least", "at_most"),
     [
