@@ -10,5 +10,5 @@ scripts in `app/` draw the charts beside them and run the transcript viewer. `do
 describes both for readers, docs/adr/0003 the choice of the chart library.
 
 Every text in a run may come from a model or a data set: it is escaped by `markup` and `embed`, and the page's
-Content-Security-Policy, in `page`, runs no script but its own.
+Content-Security-Policy, in `shell`, runs no script but its own.
 """

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_STYLES = ("base", "charts", "report", "viewer", "print")
+_STYLES = ("base", "charts", "report", "viewer", "streams", "print")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z_]+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
 
@@ -27,9 +27,9 @@ def styles() -> str:
 
 
 @cache
-def app() -> str:
-    """The page's scripts as one module."""
-    return "\n".join(_modules("main", set()))
+def app(start: str = "main") -> str:
+    """The scripts of a page as one module: `start` of `app/` and all that it imports."""
+    return "\n".join(_modules(start, set()))
 
 
 @cache

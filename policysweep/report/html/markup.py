@@ -13,7 +13,7 @@ _VOID = frozenset({"meta", "br"})
 
 
 class Markup(str):
-    """Text that is HTML already. Only this module and `page`, for its own files, make any."""
+    """Text that is HTML already. Only this module and `shell`, for its own files, make any."""
 
     __slots__ = ()
 

@@ -29,8 +29,8 @@ METHODS: Mapping[int, str] = {
 }
 REGIMES: Mapping[int, str] = {
     pb.FEEDBACK_REGIME_UNSPECIFIED: "no feedback",
-    pb.FEEDBACK_REGIME_REWARD: "reward only",
-    pb.FEEDBACK_REGIME_EXPLANATION: "reward and explanation",
+    pb.FEEDBACK_REGIME_REWARD: "reward",
+    pb.FEEDBACK_REGIME_EXPLANATION: "explanation",
     pb.FEEDBACK_REGIME_ORACLE: "oracle",
 }
 
@@ -77,10 +77,9 @@ def titles(arms: Iterable[Arm]) -> dict[Arm, str]:
 
 
 def _title(arm: Arm, regime: bool, agent: bool) -> str:
-    title = METHODS[arm.method]
-    if regime:
-        title = f"{title}, {REGIMES[arm.regime]}"
-    return f"{title} ({arm.agent})" if agent else title
+    apart = [REGIMES[arm.regime]] if regime else []
+    apart += [arm.agent] if agent else []
+    return f"{METHODS[arm.method]} ({', '.join(apart)})" if apart else METHODS[arm.method]
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from policysweep.datasets.tau2 import load_tau2, overreach
 from policysweep.datasets.tau2_check import replay
 from policysweep.domains.tau2 import load_domain
 from policysweep.errors import InputError
+from policysweep.report.html.write import PAGE
 from policysweep.report.reading import encode_summary
 from policysweep.report.streams.grid import StreamPlan, stream_plan
+from policysweep.report.streams.html.index import page_index
+from policysweep.report.streams.html.page import stream_page
+from policysweep.report.streams.html.write import DataFiles
 from policysweep.report.streams.rows import StreamRow, stream_row
-from policysweep.report.streams.summary import StreamResults, summarise
+from policysweep.report.streams.summary import StreamResults, material_of, summarise
 from policysweep.streams.inputs import StreamInputs
 from policysweep.streams.ledger import StreamLedger
 from policysweep.streams.plan import initial_bank_name
@@ -27,21 +32,35 @@ async def summary_of(ledger: StreamLedger) -> dict[str, Any]:
     """The content of stream-report.json: one pass over the records."""
     async with aclosing(ledger.read_records()) as records:
         rows = [stream_row(record) async for record in records]
-    return summarise(await results_of(ledger, rows))
+    results = await _results(ledger, await _begin(ledger), rows)
+    return summarise(results, material_of(results))
 
 
-async def results_of(ledger: StreamLedger, rows: list[StreamRow]) -> StreamResults:
-    """What a report is computed from, with the rows of records that were read already."""
+@dataclass(frozen=True)
+class _Begun:
+    """What is known before any record is read."""
+
+    manifest: stream_pb2.StreamManifest
+    inputs: StreamInputs
+    plan: StreamPlan
+    initial_banks: Mapping[str, pb.Revision]
+
+
+async def _begin(ledger: StreamLedger) -> _Begun:
     manifest, inputs = await ledger.read_manifest(), await ledger.read_inputs()
     plan = stream_plan(manifest, inputs)
+    return _Begun(manifest, inputs, plan, await initial_banks(ledger, plan))
+
+
+async def _results(ledger: StreamLedger, begun: _Begun, rows: Sequence[StreamRow]) -> StreamResults:
     return StreamResults(
-        manifest=manifest,
-        plan=plan,
-        gaps=inputs.gaps,
+        manifest=begun.manifest,
+        plan=begun.plan,
+        gaps=begun.inputs.gaps,
         rows=rows,
         failures=[failure async for failure in ledger.read_failures()],
-        initial_banks=await initial_banks(ledger, plan),
-        overreach=overreach_hashes(inputs),
+        initial_banks=begun.initial_banks,
+        overreach=overreach_hashes(begun.inputs),
     )
 
 
@@ -73,7 +92,20 @@ def overreach_hashes(inputs: StreamInputs) -> dict[tuple[str, str], str]:
 
 
 async def write_reports(ledger: StreamLedger) -> dict[str, Any]:
-    """Write stream-report.json, report.html and report-data/ into the run's folder; gives the summary."""
-    summary = await summary_of(ledger)
+    """Write stream-report.json, report.html and report-data/ into the run's folder; gives the summary.
+
+    One pass over the records; the page comes last, so that it never refers to files that are not there.
+    """
+    begun = await _begin(ledger)
+    files = DataFiles(begun.plan, begun.initial_banks, ledger.write_report)
+    await files.add_domains(begun.inputs)
+    async with aclosing(ledger.read_records()) as records:
+        rows = [await files.add(record) async for record in records]
+    await files.finish()
+    results = await _results(ledger, begun, rows)
+    material = material_of(results)
+    summary = summarise(results, material)
     await ledger.write_report(REPORT, encode_summary(summary))
+    index = page_index(begun.manifest, begun.inputs, material)
+    await ledger.write_report(PAGE, stream_page(summary, index).encode())
     return summary

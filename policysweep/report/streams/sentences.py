@@ -165,6 +165,35 @@ def _differing(arm: Json, key: str, told: str) -> Iterator[str]:
             yield f"{arm['domain']}, {arm['title']}, {name.replace('_', ' ')}, {told}: {', '.join(found)}."
 
 
+def went_wrong(summary: Json) -> Iterator[str]:
+    """Faults, absent rewards, missing feedback, unusable answers and failed tasks of each arm, in words."""
+    for arm in summary["arms"]:
+        parts = [
+            *_told(arm["ends"]["faults"], "fault"),
+            *(
+                f"{count(n)} without a reward ({_words(why)})"
+                for why, n in arm["ends"]["absent_rewards"].items()
+            ),
+            *_told(arm["feedback"]["missing"], "left no lesson"),
+            *_told(arm["ends"]["failures"], "failed for good"),
+        ]
+        for role in ("curator", "judge"):
+            if number := arm["costs"][f"unusable_{role}_answers"]:
+                parts.append(f"{count(number)} answers of the {role} that could not be used")
+        if parts:
+            yield f"{arm['domain']}, {arm['title']}: {'; '.join(parts)}."
+
+
+def _told(found: Json, what: str) -> Iterator[str]:
+    for party, reasons in found.items():
+        for reason, number in reasons.items():
+            yield f"{count(number)} {_words(party)} {what} ({_words(reason)})"
+
+
+def _words(name: str) -> str:
+    return name.lower().replace("_", " ")
+
+
 def notes(summary: Json) -> Iterator[str]:
     """Figures that are not given, and intervals, with the reason."""
     reasons: defaultdict[str, list[str]] = defaultdict(list)

@@ -25,8 +25,9 @@ from policysweep.report.streams.estimates import MIN_FAMILIES, REPLICATES
 from policysweep.report.streams.grid import Grid, StreamPlan
 from policysweep.report.streams.passes import MIN_COVERAGE
 from policysweep.report.streams.rows import StreamRow
+from policysweep.report.tally import UNSTATED, party_name
 from policysweep.v1 import policybank_pb2 as pb
-from policysweep.v1 import stream_pb2, tau2_pb2
+from policysweep.v1 import run_pb2, stream_pb2, tau2_pb2
 
 SCHEMA_VERSION = 1
 
@@ -58,23 +59,26 @@ class StreamResults:
     """Database hash, by domain and control, that overreaching leads to; empty where it is not known."""
 
 
-def summarise(results: StreamResults, min_coverage: float = MIN_COVERAGE) -> Json:
-    """The content of stream-report.json. InputError for records that do not belong to the plan."""
+def material_of(results: StreamResults, min_coverage: float = MIN_COVERAGE) -> Material:
+    """The rows in their places. InputError for records that do not belong to the plan."""
     grid = Grid(results.plan)
-    by_stream = _by_stream(results)
     for row in results.rows:
         grid.add(row)
-    material = Material(grid, by_stream, _failures(results), results.overreach, min_coverage)
+    return Material(grid, _by_stream(results), _failures(results), results.overreach, min_coverage)
+
+
+def summarise(results: StreamResults, material: Material) -> Json:
+    """The content of stream-report.json; `material` is that of the results."""
     arms = [arm_section(material, arm) for arm in results.plan.arms]
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "streams",
         "rehearsal": results.manifest.rehearsal or any(row.rehearsal for row in results.rows),
         "run": _run(results.manifest),
-        "methods": _methods(min_coverage),
+        "methods": _methods(material.minimum),
         "units": _units(results, arms),
         "arms": arms,
-        "regimes": list(_regimes(grid, min_coverage)),
+        "regimes": list(_regimes(material.grid, material.minimum)),
         "gaps": [_gap(gap) for gap in results.gaps],
         "initial_banks": [_bank(name, first) for name, first in sorted(results.initial_banks.items())],
         "streams": [_stream(material, stream) for stream in results.plan.streams.values()],
@@ -181,5 +185,18 @@ def _stream(material: Material, stream: stream_pb2.Stream) -> Json:
         "recorded": len(rows),
         "scored": sum(row.passed is not None for row in rows),
         "passed": sum(row.passed is True for row in rows),
-        "failed_at": [failure.task.task_id for failure in material.failures.get(stream.stream_id, ())],
+        "failures": [_failure(failure) for failure in material.failures.get(stream.stream_id, ())],
+    }
+
+
+def _failure(failure: stream_pb2.StreamFailure) -> Json:
+    """Where a stream stopped, and why: its last attempt."""
+    last = failure.attempts[-1] if failure.attempts else run_pb2.FailedAttempt()
+    return {
+        "task": failure.task.task_id,
+        "position": failure.task.position,
+        "party": party_name(last.party),
+        "reason": last.reason or UNSTATED,
+        "message": last.message,
+        "attempts": len(failure.attempts),
     }

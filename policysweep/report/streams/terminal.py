@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -32,7 +32,7 @@ def render(summary: Json, console: Console) -> None:
     section(console, "Lessons and the outcomes that they changed", [_lessons(summary)])
     section(console, "What the feedback led to", [_feedback(summary)])
     section(console, "Coverage: what became of the planned tasks", [_coverage(summary)])
-    section(console, "What went wrong", listed(went_wrong(summary)))
+    section(console, "What went wrong", listed(sentences.went_wrong(summary)))
     section(console, "Tokens", [_tokens(summary)])
     section(console, "Conventions", listed(sentences.conventions(summary)))
     section(console, "Withheld or undefined", listed(sentences.notes(summary)))
@@ -213,35 +213,6 @@ def _coverage(summary: Json) -> Table:
             count(found["pending"]),
         )
     return table
-
-
-def went_wrong(summary: Json) -> Iterable[str]:
-    """Faults, absent rewards, missing feedback, unusable answers and failed tasks of each arm, in words."""
-    for arm in summary["arms"]:
-        parts = [
-            *_told(arm["ends"]["faults"], "fault"),
-            *(
-                f"{count(n)} without a reward ({_words(why)})"
-                for why, n in arm["ends"]["absent_rewards"].items()
-            ),
-            *_told(arm["feedback"]["missing"], "left no lesson"),
-            *_told(arm["ends"]["failures"], "failed for good"),
-        ]
-        for role in ("curator", "judge"):
-            if number := arm["costs"][f"unusable_{role}_answers"]:
-                parts.append(f"{count(number)} answers of the {role} that could not be used")
-        if parts:
-            yield f"{arm['domain']}, {arm['title']}: {'; '.join(parts)}."
-
-
-def _told(found: Json, what: str) -> Iterator[str]:
-    for party, reasons in found.items():
-        for reason, number in reasons.items():
-            yield f"{count(number)} {_words(party)} {what} ({_words(reason)})"
-
-
-def _words(name: str) -> str:
-    return name.lower().replace("_", " ")
 
 
 def _tokens(summary: Json) -> Table:

@@ -10,39 +10,55 @@ import pytest
 from policysweep.report.html import assets
 
 FOLDER = Path(assets.__file__).parent
+PAGES = ("main", "stream_main")
+"""The script that starts each page."""
 
 
-def test_the_bundle_holds_every_module_once_and_no_import() -> None:
-    app = assets.app()
-    names = [path.stem for path in (FOLDER / "app").glob("*.js")]
-    assert names
-    for name in names:
-        assert app.count(f"const from_{name} = (() => {{") == 1
+def modules(app: str) -> list[str]:
+    return re.findall(r"const from_(\w+) = \(\(\) => \{", app)
+
+
+@pytest.mark.parametrize("start", PAGES)
+def test_a_bundle_holds_each_module_once_and_no_import(start: str) -> None:
+    app = assets.app(start)
+    assert len(set(modules(app))) == len(modules(app))
+    assert modules(app)[-1] == start
     assert not re.search(r"^\s*(import|export)\b", app, re.MULTILINE)
 
 
-def test_modules_come_after_what_they_import() -> None:
-    app = assets.app()
-    for path in (FOLDER / "app").glob("*.js"):
-        for imported in re.findall(r'from "\./(\w+)\.js"', path.read_text(encoding="utf-8")):
-            assert app.index(f"const from_{imported} =") < app.index(f"const from_{path.stem} ="), path.name
+def test_every_module_is_part_of_a_page() -> None:
+    bundled = {name for start in PAGES for name in modules(assets.app(start))}
+    assert bundled == {path.stem for path in (FOLDER / "app").glob("*.js")}
+
+
+@pytest.mark.parametrize("start", PAGES)
+def test_modules_come_after_what_they_import(start: str) -> None:
+    order = modules(assets.app(start))
+    for name in order:
+        source = (FOLDER / "app" / f"{name}.js").read_text(encoding="utf-8")
+        for imported in re.findall(r'from "\./(\w+)\.js"', source):
+            assert order.index(imported) < order.index(name), name
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_bundle_is_valid_javascript(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", PAGES)
+def test_the_bundle_is_valid_javascript(start: str, tmp_path: Path) -> None:
     file = tmp_path / "app.mjs"
-    file.write_text(assets.app(), encoding="utf-8")
+    file.write_text(assets.app(start), encoding="utf-8")
     done = subprocess.run(["node", "--check", file], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
 def test_our_scripts_make_no_html_and_no_code_from_text() -> None:
     html = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
-    assert not re.search(rf"{html}|\beval\b|new Function", assets.app())
+    for start in PAGES:
+        assert not re.search(rf"{html}|\beval\b|new Function", assets.app(start))
 
 
 @pytest.mark.parametrize(
-    "text", [assets.app(), assets.charts(), assets.styles()], ids=["app", "charts", "styles"]
+    "text",
+    [*map(assets.app, PAGES), assets.charts(), assets.styles()],
+    ids=[*PAGES, "charts", "styles"],
 )
 def test_inlined_files_cannot_end_their_element_and_keep_their_hash(text: str) -> None:
     assert not re.search(r"</(script|style)|<!--", text, re.IGNORECASE)

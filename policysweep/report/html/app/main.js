@@ -1,24 +1,10 @@
-// Starts the page: charts in the report, and the viewer; which of them is seen is said by the address.
+// Starts the page: charts in the report, and the viewer.
 
-import { drawCharts } from "./charts.js";
+import { CHARTS } from "./charts.js";
+import { drawCharts } from "./drawing.js";
 import { readState } from "./state.js";
 import { showViewer } from "./viewer.js";
+import { startViews } from "./views.js";
 
-function route() {
-  const state = readState();
-  document.getElementById("report").hidden = state.viewer;
-  document.getElementById("viewer").hidden = !state.viewer;
-  for (const link of document.querySelectorAll("[data-view]")) {
-    const here = (link.dataset.view === "viewer") === state.viewer;
-    if (here) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
-  if (state.viewer) showViewer(state);
-  else document.getElementById(location.hash.slice(1))?.scrollIntoView();
-}
-
-document.documentElement.classList.add("scripted");
-document.documentElement.style.setProperty("--top", `${document.querySelector(".top").offsetHeight}px`);
-addEventListener("hashchange", route);
-route();
-drawCharts();
+startViews(readState, showViewer);
+drawCharts(CHARTS);

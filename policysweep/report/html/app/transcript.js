@@ -2,12 +2,12 @@
 // not see, stand apart. Numbers in brackets are the ones that judges cite.
 
 import { folded, foldedLater, h } from "./dom.js";
-import { turnNotes } from "./verdicts.js";
 import { bare, shortened, words } from "./words.js";
 
 const PREVIEW = 60;
 
-export function transcript(unit, episode, notes, alone) {
+// `notes` gives what stands beside a message, by its index.
+export function transcript(id, episode, notes) {
   const turns = [];
   const events = [...(episode.customer_tool_events ?? [])];
   const take = (index) => {
@@ -15,7 +15,7 @@ export function transcript(unit, episode, notes, alone) {
   };
   (episode.messages ?? []).forEach((message, index) => {
     take(index);
-    turns.push(turn(unit, message, index, notes.get(index) ?? [], alone));
+    turns.push(turn(id, message, index, notes(index)));
   });
   take(Infinity);
   return h("ol", { class: "turns" }, turns);
@@ -23,7 +23,7 @@ export function transcript(unit, episode, notes, alone) {
 
 const KINDS = { ROLE_CUSTOMER: ["customer", "Customer"], ROLE_AGENT: ["agent", "Agent"], ROLE_TOOL: ["tool", "Tool"] };
 
-function turn(unit, message, index, notes, alone) {
+function turn(id, message, index, notes) {
   const [kind, name] = KINDS[message.role] ?? ["other", words(message.role)];
   const said = kind === "tool" ? result(message, index) : [
     h("p", { class: "who" }, `[${index}] `, h("b", null, name)),
@@ -32,9 +32,9 @@ function turn(unit, message, index, notes, alone) {
     !message.content && !message.tool_calls?.length && h("p", { class: "failed" }, "(an empty message)"),
   ];
   return h(
-    "li", { class: `turn ${kind}`, id: `turn-${unit.id}-${index}` },
+    "li", { class: `turn ${kind}`, id: `turn-${id}-${index}` },
     h("div", { class: "said" }, said),
-    notes.length > 0 && h("div", { class: "notes", role: "group", "aria-label": `Scores at [${index}]` }, turnNotes(notes, alone)),
+    notes && h("div", { class: "notes", role: "group", "aria-label": `Scores at [${index}]` }, notes),
   );
 }
 

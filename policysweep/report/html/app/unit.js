@@ -4,13 +4,14 @@ import { category, categoryName, outcomeName } from "./data.js";
 import { folded, h } from "./dom.js";
 import { address } from "./state.js";
 import { transcript } from "./transcript.js";
-import { notesByTurn, verdictTables } from "./verdicts.js";
+import { notesByTurn, turnNotes, verdictTables } from "./verdicts.js";
 import { bare, counted, words } from "./words.js";
 
 export function unitColumn(unit, record, content, { chosen, state }) {
   const key = category(unit);
   const { episode } = record;
-  const alone = Boolean(state.alone);
+  const notes = notesByTurn(record.verdicts, episode);
+  const beside = (index) => notes.has(index) && turnNotes(notes.get(index), Boolean(state.alone));
   return h(
     "section", { class: `unit${chosen ? " chosen" : ""}`, "aria-label": `Conversation with ${unit.agent}` },
     h(
@@ -20,7 +21,7 @@ export function unitColumn(unit, record, content, { chosen, state }) {
       alerts(episode),
       verdictTables(record.verdicts, content.goals, episode),
     ),
-    transcript(unit, episode, notesByTurn(record.verdicts, episode), alone),
+    transcript(unit.id, episode, beside),
     ending(episode),
   );
 }

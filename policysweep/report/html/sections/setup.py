@@ -39,9 +39,9 @@ def _manifest(summary: Json) -> Markup:
             words=7,
         ),
         _judges(summary["judging"]) if summary["judging"] else None,
-        facts(_facts({key: value for key, value in run.items() if key != "run"})),
+        facts(manifest_facts({key: value for key, value in run.items() if key != "run"})),
         folded(
-            "Methods", facts((_words(key), _value(key, value)) for key, value in summary["methods"].items())
+            "Methods", facts((words(key), _value(key, value)) for key, value in summary["methods"].items())
         ),
     )
 
@@ -75,7 +75,7 @@ def _judge(name: str, info: Json) -> list[Child]:
 
 def _sampling(info: Json) -> str:
     """Empty when a summary does not tell it."""
-    return ", ".join(f"{_words(key)} {_value(key, value)}" for key, value in info.get("sampling", {}).items())
+    return ", ".join(f"{words(key)} {_value(key, value)}" for key, value in info.get("sampling", {}).items())
 
 
 def _model(info: Json) -> str:
@@ -86,12 +86,12 @@ def _digest(digest: str) -> Child:
     return el("code", digest[:_DIGEST], title=digest)
 
 
-def _facts(found: Json, prefix: str = "") -> Iterator[tuple[str, Child]]:
+def manifest_facts(found: Json, prefix: str = "") -> Iterator[tuple[str, Child]]:
     """Every value of the manifest by its name; a group's name comes before those of its members."""
     for key, value in found.items():
-        name = f"{prefix}{_words(key)}"
+        name = f"{prefix}{words(key)}"
         if isinstance(value, Mapping):
-            yield from _facts(value, f"{name}: ")
+            yield from manifest_facts(value, f"{name}: ")
         elif "digest" in key:
             yield name, _digest(str(value))
         elif shown := _value(key, value):
@@ -105,9 +105,10 @@ def _value(key: str, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, str) and (found := _ENUMS.get(key)):
-        return _words(value.removeprefix(found)).replace("unspecified", "")
+        return words(value.removeprefix(found)).replace("unspecified", "")
     return str(value)
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
+    """A key of the manifest as it reads."""
     return name.lower().replace("_", " ")
