@@ -21,6 +21,7 @@
     │   ├── ServiceUnavailable     between driver and simulator or judge
     │   ├── ServiceTimeout
     │   ├── ServiceContractError   a simulator or judge that breaks the contract
+    │   ├── MessageTooLarge        a request or an answer beyond the limit of one gRPC message
     │   └── StoreError             between driver and store
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
@@ -166,6 +167,14 @@ class ServiceContractError(InfrastructureError):
 
     code = grpc.StatusCode.FAILED_PRECONDITION
     reason = "SERVICE_CONTRACT"
+    retryable = False
+
+
+class MessageTooLarge(InfrastructureError):
+    """A request or an answer beyond the limit of one gRPC message. It would be as large the next time."""
+
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED
+    reason = "MESSAGE_TOO_LARGE"
     retryable = False
 
 

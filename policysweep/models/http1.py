@@ -25,6 +25,8 @@ from yarl import URL
 _KEEPALIVE_SECONDS = 4.0
 
 _MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 16 * 1024 * 1024
+"""No answer of a model is larger: it could not be passed on in one gRPC message."""
 _VERSION = b"HTTP/1."
 _NO_BODY = frozenset({204, 304})
 
@@ -47,6 +49,13 @@ class BrokenOff(HttpError):
 
 class NotHttp(HttpError):
     """What came is no HTTP/1.1."""
+
+
+class TooLarge(HttpError):
+    """The body is larger than MAX_BODY_BYTES."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer has more than {MAX_BODY_BYTES} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +202,7 @@ class _Connection(asyncio.Protocol):
     async def read_to_end(self) -> bytes:
         """All that comes until the server closes the connection."""
         while self._ended is None:
+            _check_size(len(self._arrived))
             await self._more()
         return self._next(len(self._arrived))
 
@@ -248,19 +258,29 @@ async def _read_body(connection: _Connection, status: int, headers: Mapping[str,
     if "transfer-encoding" in headers:
         return await _read_chunks(connection), True
     if "content-length" in headers:
-        return await connection.read(_number(headers["content-length"].encode(), 10, "length")), True
+        length = _number(headers["content-length"].encode(), 10, "length")
+        _check_size(length)
+        return await connection.read(length), True
     return await connection.read_to_end(), False
 
 
 async def _read_chunks(connection: _Connection) -> bytes:
-    chunks = []
+    chunks: list[bytes] = []
+    total = 0
     while size := _chunk_size(await connection.read_until(b"\r\n")):
+        total += size
+        _check_size(total)
         chunks.append(await connection.read(size))
         if await connection.read(2) != b"\r\n":
             raise NotHttp("a chunk is longer than it says")
     while await connection.read_until(b"\r\n") != b"\r\n":
         pass  # trailers
     return b"".join(chunks)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BODY_BYTES:
+        raise TooLarge
 
 
 def _chunk_size(line: bytes) -> int:

@@ -32,7 +32,15 @@ from policysweep.errors import (
 )
 from policysweep.models.chat import ChatReply, ChatRequest
 from policysweep.models.context import ContextBudget
-from policysweep.models.http1 import HttpAnswer, HttpClient, HttpError, NotHttp, Unreachable, Untrusted
+from policysweep.models.http1 import (
+    HttpAnswer,
+    HttpClient,
+    HttpError,
+    NotHttp,
+    TooLarge,
+    Unreachable,
+    Untrusted,
+)
 from policysweep.models.refusals import refusal
 from policysweep.models.wire import (
     is_rehearsal,
@@ -258,6 +266,8 @@ class OpenAIChatModel:
                 return ModelServerRejected(f"{self._where}: no trusted TLS connection ({error})")
             case Unreachable():
                 return ModelServerUnavailable(f"{self._where} cannot be reached: {error}")
+            case TooLarge():
+                return ModelServerGarbled(f"{self._where} sends what is no completion: {error}")
             case NotHttp():
                 return ModelServerGarbled(f"{self._where} does not speak HTTP: {error}")
             case _:

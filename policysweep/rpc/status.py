@@ -17,6 +17,9 @@ from policysweep import errors
 
 _DETAILS_KEY = "grpc-status-details-bin"
 _RETRY_AFTER = "retry_after"
+_TOO_LARGE = re.compile(r"(\w+: \w+) message larger than max \((\d+) vs\. (\d+)\)")
+_OUR_SIDE = ("CLIENT: Sent", "SERVER: Received")
+"""What the core says when the request is too large; of answers it says the reverse."""
 _HANDSHAKE = re.compile(r"OPENSSL_internal:(\w+): (.*?)(?:: OK)?$")
 
 
@@ -44,9 +47,16 @@ class Boundary:
     unavailable: type[errors.PolicysweepError]
     timeout: type[errors.PolicysweepError]
     unimplemented: type[errors.PolicysweepError]
+    answer_too_large: type[errors.PolicysweepError] = errors.MessageTooLarge
 
 
-AGENT = Boundary("agent", errors.AgentUnavailable, errors.AgentTimeout, errors.AgentUnimplemented)
+AGENT = Boundary(
+    "agent",
+    errors.AgentUnavailable,
+    errors.AgentTimeout,
+    errors.AgentUnimplemented,
+    answer_too_large=errors.AgentContractError,
+)
 SERVICE = Boundary("service", errors.ServiceUnavailable, errors.ServiceTimeout, errors.InputError)
 POLICY_BANK = Boundary(
     "policy bank", errors.ServiceUnavailable, errors.ServiceTimeout, errors.ServiceContractError
@@ -85,6 +95,10 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
             return boundary.unavailable(f"{where} cannot be reached: {_cause(message)}")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return boundary.timeout(f"{where} did not answer in time")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if found := _TOO_LARGE.search(message):
+            kind = errors.MessageTooLarge if found[1] in _OUR_SIDE else boundary.answer_too_large
+            what = "request" if found[1] in _OUR_SIDE else "answer"
+            return kind(f"{where}: the {what} has {found[2]} bytes, a gRPC message at most {found[3]}")
         case code:
             return errors.InfrastructureError(f"{where} answered {code.name}: {message}")
 

@@ -25,10 +25,13 @@ class JudgeClient:
     def __init__(self, name: str, target: str, channels: Channels) -> None:
         self.name = name
         self._target = target
-        self._stub: judge_pb2_grpc.JudgeServiceAsyncStub = judge_pb2_grpc.JudgeServiceStub(
-            channels.get(target)
-        )
+        self._channels = channels
         self._info: judge_pb2.JudgeInfo | None = None
+
+    @property
+    def _stub(self) -> judge_pb2_grpc.JudgeServiceAsyncStub:
+        # Anew for each call: the channel is another one once the certificate was renewed.
+        return judge_pb2_grpc.JudgeServiceStub(self._channels.get(self._target))
 
     async def info(self) -> judge_pb2.JudgeInfo:
         """What the judge says of itself; asked for once."""

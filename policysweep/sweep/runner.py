@@ -215,11 +215,19 @@ class _Simulator:
     """One simulator target with the number of episodes that it plays for us."""
 
     def __init__(self, method: str, target: str, channels: Channels) -> None:
+        self._method = method
         self._target = target
-        self._call: grpc.aio.UnaryStreamMultiCallable[bytes, _Response] = channels.get(target).unary_stream(
-            f"/{_SIMULATOR}/{method}", response_deserializer=_RESPONSES[method].FromString
-        )
+        self._channels = channels
         self.in_flight = 0
+
+    def _call(self, sent: bytes, seconds: float) -> grpc.aio.UnaryStreamCall[bytes, _Response]:
+        # The channel is another one once the certificate was renewed.
+        method: grpc.aio.UnaryStreamMultiCallable[bytes, _Response] = self._channels.get(
+            self._target
+        ).unary_stream(
+            f"/{_SIMULATOR}/{self._method}", response_deserializer=_RESPONSES[self._method].FromString
+        )
+        return method(sent, timeout=seconds)
 
     async def play(self, request: Message, seconds: float) -> episode_pb2.Episode:
         # As bytes: a call holds what it sends to its end, and hundreds of messages would lie beside them.
@@ -227,7 +235,7 @@ class _Simulator:
         del request
         self.in_flight += 1
         try:
-            async for response in self._call(sent, timeout=seconds):
+            async for response in self._call(sent, seconds):
                 if response.HasField("episode"):
                     return response.episode
         except grpc.aio.AioRpcError as error:

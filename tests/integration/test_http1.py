@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from policysweep.models.http1 import BrokenOff, HttpClient, NotHttp, Unreachable, Untrusted
+from policysweep.models.http1 import (
+    MAX_BODY_BYTES,
+    BrokenOff,
+    HttpClient,
+    NotHttp,
+    TooLarge,
+    Unreachable,
+    Untrusted,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
@@ -187,6 +195,22 @@ async def test_half_an_answer(answer: bytes) -> None:
         with pytest.raises(BrokenOff):
             await client.exchange("POST", "/", b"x")
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        OK + b"Content-Length: %d\r\n\r\n" % (MAX_BODY_BYTES + 1),
+        CHUNKED + b"%x\r\n" % (MAX_BODY_BYTES + 1),
+        CHUNKED + (b"%x\r\n" % (1 << 20) + b"." * (1 << 20) + b"\r\n") * 17,
+        OK + b"\r\n" + b"." * (MAX_BODY_BYTES + 1),
+    ],
+    ids=["told", "one chunk", "many chunks", "without end"],
+)
+async def test_a_body_without_measure(answer: bytes) -> None:
+    async with serving(answer) as server, HttpClient(server.url, {}) as client:
+        with pytest.raises(TooLarge, match="more than 16777216 bytes"):
+            await client.exchange("GET", "/")
 
 
 async def test_nobody_there() -> None:
