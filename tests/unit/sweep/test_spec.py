@@ -241,7 +241,10 @@ def test_every_field_is_documented() -> None:
     assert undocumented == []
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
+SWEEPS = [path for path in sorted(EXAMPLES.glob("*.yaml")) if not path.name.startswith("streams")]
+
+
+@pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.name)
 def test_the_examples_are_valid(path: Path) -> None:
     assert load_spec(path).name == path.stem
 
