@@ -131,8 +131,14 @@ def _turns(messages: Sequence[Json]) -> Iterator[tuple[str, str]]:
 
 def call_block(name: str, arguments_json: str) -> str:
     """A call as the model writes it. A malformed one is the text that `read_calls` kept of it."""
-    body = f'{{"name": {json.dumps(name)}, "arguments": {arguments_json}}}'
-    return f"```tool_call\n{body if _is_json(arguments_json) else arguments_json}\n```"
+    if not _is_json(arguments_json):
+        return block(arguments_json)
+    return block(f'{{"name": {json.dumps(name)}, "arguments": {arguments_json}}}')
+
+
+def block(content: str) -> str:
+    """The fences of a call around its content."""
+    return f"```tool_call\n{content}\n```"
 
 
 def result_block(name: str, content: str) -> str:
@@ -210,7 +216,9 @@ def _well_formed(value: object) -> tuple[str, str] | None:
     """
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
         return None
-    arguments = value.get("arguments", {})
+    arguments = value.get("arguments")
+    if arguments is None:
+        return value["name"], "{}"
     if isinstance(arguments, str) and _is_json(arguments):
         return value["name"], arguments
     return value["name"], json.dumps(arguments, ensure_ascii=False)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import orjson
 
-from policysweep.models.prompted_tools import GUIDE, call_block, read_calls
+from policysweep.models.prompted_tools import GUIDE, block, read_calls
 from policysweep.models.rehearsal.draft import Draft
 from policysweep.models.rehearsal.request import Json, ParsedRequest, text_of
 
@@ -70,5 +70,8 @@ def _results_and_words(text: str, called: list[str]) -> Iterator[Json]:
 
 def written(draft: Draft) -> Draft:
     """`draft` with its calls in the text."""
-    blocks = [call_block(use.name, use.arguments or "") for use in draft.tool_uses]
+    # Broken arguments are written as they are, which breaks the block.
+    blocks = [
+        block(f'{{"name": "{use.name}", "arguments": {use.arguments or "null"}}}') for use in draft.tool_uses
+    ]
     return replace(draft, text="\n\n".join(filter(None, [draft.text, *blocks])), tool_uses=())
