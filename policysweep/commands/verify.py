@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from policysweep.commands.bank_where import Where
+from policysweep.commands.tls import tls_options
 from policysweep.errors import InputError
+from policysweep.rpc.tls import Credentials
 from policysweep.streams.ledger import StreamLedger
 from policysweep.streams.verify import verify_streams
 from policysweep.sweep.ledger import RunLedger
@@ -29,7 +31,8 @@ _SHOWN = 20
     help="Hold the banks of a stream run against its records as well: a policybank service that runs, or the "
     "folder of an embedded store.",
 )
-def verify(run: str, verdicts: bool, bank: str | None) -> None:
+@tls_options
+def verify(run: str, verdicts: bool, bank: str | None, credentials: Credentials | None) -> None:
     """Prove that every planned unit of RUN has exactly one record, and that nothing else is there.
 
     RUN is the folder or prefix that holds manifest.json or stream-manifest.json. Of a run that was judged,
@@ -40,7 +43,7 @@ def verify(run: str, verdicts: bool, bank: str | None) -> None:
     if isinstance(ledger, StreamLedger):
         if verdicts:
             raise InputError(f"{run}: is a stream run, whose tasks are graded and not judged: no --verdicts")
-        raise SystemExit(_verify_streams(ledger, bank))
+        raise SystemExit(_verify_streams(ledger, _where(bank, credentials)))
     if bank is not None:
         raise InputError(f"{run}: is the run of a sweep, which has no banks: no --bank")
     raise SystemExit(_verify_sweep(ledger, verdicts))
@@ -66,12 +69,16 @@ def _verify_sweep(ledger: RunLedger, verdicts: bool) -> int:
     return 0 if result.ok and (result.judged or not verdicts) else 1
 
 
-def _verify_streams(ledger: StreamLedger, bank: str | None) -> int:
+def _where(bank: str | None, credentials: Credentials | None) -> Where | None:
     if bank is None:
+        return None
+    return Where(None, Path(bank), credentials) if Path(bank).is_dir() else Where(bank, None, credentials)
+
+
+def _verify_streams(ledger: StreamLedger, where: Where | None) -> int:
+    if where is None:
         result = asyncio.run(verify_streams(ledger))
     else:
-        folder = Path(bank) if Path(bank).is_dir() else None
-        where = Where.of(None if folder else bank, folder)
         result = where.run(lambda client: verify_streams(ledger, client))
     for note in result.notes:
         click.echo(f"note: {note}")
