@@ -56,9 +56,9 @@ def _dict(message: Message) -> dict[str, Any]:
 @bank.command(name="list")
 @where_options
 @_json
-def list_command(target: str | None, store: Path | None, as_json: bool) -> None:
+def list_command(where: Where, as_json: bool) -> None:
     """List all banks."""
-    found = Where.of(target, store).run(lambda client: client.banks())
+    found = where.run(lambda client: client.banks())
     if as_json:
         _print_json({"banks": [_dict(each) for each in found]})
     elif found:
@@ -78,13 +78,12 @@ def show_command(
     revision: int | None,
     snapshot: str | None,
     entry: str | None,
-    target: str | None,
-    store: Path | None,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Print what BANK is and what it holds, with what shaped each entry."""
     ref = ref_of(bank_id, revision, snapshot)
-    found = Where.of(target, store).run(lambda client: client.read(ref))
+    found = where.run(lambda client: client.read(ref))
     entries = [_entry(found, entry)] if entry is not None else list(found.entries.values())
     if not as_json:
         print_bank(found, entries, Console())
@@ -122,11 +121,9 @@ def _some(entries: Mapping[str, pb.Entry]) -> str:
 @click.option("--diffs", is_flag=True, help="Print how each revision changed the text.")
 @where_options
 @_json
-def history_command(
-    bank_id: str, entry: str | None, diffs: bool, target: str | None, store: Path | None, as_json: bool
-) -> None:
+def history_command(bank_id: str, entry: str | None, diffs: bool, where: Where, as_json: bool) -> None:
     """Print the revisions of BANK, oldest first: what was done, on which feedback, why, at which cost."""
-    found = Where.of(target, store).run(lambda client: client.read(ref_of(bank_id)))
+    found = where.run(lambda client: client.read(ref_of(bank_id)))
     revisions = [each for each in found.revisions if entry is None or _concerns(each, entry)]
     if not revisions:
         raise InputError(f"bank {bank_id!r} never had an entry {entry!r}; it has {_some(found.entries)}")
@@ -147,15 +144,13 @@ def _concerns(revision: pb.Revision, capability_id: str) -> bool:
 @click.argument("new", metavar="B")
 @where_options
 @_json
-def diff_command(
-    bank_id: str, old: str, new: str, target: str | None, store: Path | None, as_json: bool
-) -> None:
+def diff_command(bank_id: str, old: str, new: str, where: Where, as_json: bool) -> None:
     """Print how the entries of BANK differ between A and B: revisions, or names of snapshots."""
 
     async def both(client: BankClient) -> tuple[BankContents, BankContents]:
         return await client.read(named(bank_id, old)), await client.read(named(bank_id, new))
 
-    before, after = Where.of(target, store).run(both)
+    before, after = where.run(both)
     if not as_json:
         nothing = f"Revisions {before.revision} and {after.revision} hold the same."
         print_changes(before.entries, after.entries, Console(), nothing=nothing)
@@ -197,12 +192,11 @@ def export_command(
     revision: int | None,
     snapshot: str | None,
     force: bool,
-    target: str | None,
-    store: Path | None,
+    where: Where,
 ) -> None:
     """Write BANK, its history included, to FILE, which is there in full or not at all."""
     ref = ref_of(bank_id, revision, snapshot)
-    found = Where.of(target, store).run(lambda client: client.read(ref))
+    found = where.run(lambda client: client.read(ref))
     content = encode_records(found.records()) if kind == "jsonl" else bank_markdown(found).encode()
     write_file(file, content, force=force)
     click.echo(f"{file}: bank {bank_id!r} at revision {found.revision}, {len(found.entries)} entries")
@@ -214,11 +208,10 @@ def export_command(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("bank_id", metavar="BANK")
 @where_options
-def import_command(file: Path, bank_id: str, target: str | None, store: Path | None) -> None:
+def import_command(file: Path, bank_id: str, where: Where) -> None:
     """Make BANK from FILE, which `export` wrote. The same file again changes nothing."""
-    where = Where.of(target, store, create=True)
     records = read_bank(file)
-    done = where.run(lambda client: client.restore(bank_id, records))
+    done = where.run(lambda client: client.restore(bank_id, records), create=True)
     was = " was there already" if done.replayed else ""
     counts = f"{done.revisions} revisions, {done.entries} entries, {done.snapshots} snapshots"
     click.echo(f"bank {bank_id!r}{was}: {counts}")
@@ -234,13 +227,16 @@ def import_command(file: Path, bank_id: str, target: str | None, store: Path | N
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @where_options
 def rollback_command(
-    bank_id: str, to: str, expected_revision: int | None, yes: bool, target: str | None, store: Path | None
+    bank_id: str,
+    to: str,
+    expected_revision: int | None,
+    yes: bool,
+    where: Where,
 ) -> None:
     """Restore REVISION of BANK, a number or the name of a snapshot, by a new revision.
 
     Prints first what that takes back, and asks. Nothing is lost: the revisions stay in the history.
     """
-    where = Where.of(target, store)
     if not (yes or sys.stdin.isatty()):
         raise InputError("nobody can be asked here: give --yes to roll back")
 

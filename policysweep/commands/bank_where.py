@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -15,9 +16,11 @@ import uvloop
 
 from policysweep.bank_client import BankClient
 from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
+from policysweep.commands.tls import tls_options
 from policysweep.errors import InputError
 from policysweep.launch import Launcher
 from policysweep.rpc.client import Channels
+from policysweep.rpc.tls import Credentials
 from policysweep.v1 import policybank_pb2 as pb
 
 _QDRANT_FILE = "meta.json"
@@ -34,24 +37,23 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What --target and --store say."""
+    """What --target and --store say: exactly one of them is given."""
 
     target: str | None
     store: Path | None
+    credentials: Credentials | None
 
-    @classmethod
-    def of(cls, target: str | None, store: Path | None, *, create: bool = False) -> Where:
-        """Raises InputError unless exactly one is given, and the folder, unless `create`, holds a store."""
-        if bool(target) == bool(store):
-            raise InputError("give either --target HOST:PORT of a policybank service, or --store DIR")
-        if store and not create and not (store / _QDRANT_FILE).is_file():
+    def run(
+        self, work: Callable[[BankClient], Coroutine[Any, Any, Result]], *, create: bool = False
+    ) -> Result:
+        """The result of `work`, done with a client.
+
+        Raises InputError for a folder that holds no store, unless it is one to `create`.
+        """
+        if self.store and not create and not (self.store / _QDRANT_FILE).is_file():
             raise InputError(
-                f"{store} holds no policy banks: there is no {_QDRANT_FILE} of an embedded Qdrant"
+                f"{self.store} holds no policy banks: there is no {_QDRANT_FILE} of an embedded Qdrant"
             )
-        return cls(target, store)
-
-    def run(self, work: Callable[[BankClient], Coroutine[Any, Any, Result]]) -> Result:
-        """The result of `work`, done with a client."""
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             done = runner.run(interruptible(self._do(work)))
         if done is None:
@@ -59,30 +61,41 @@ class Where:
         return done
 
     async def _do(self, work: Callable[[BankClient], Coroutine[Any, Any, Result]]) -> Result:
-        async with self._service() as target, Channels() as channels:
+        async with self._service() as target, Channels(self.credentials) as channels:
             return await work(BankClient(channels, target))
 
     @asynccontextmanager
     async def _service(self) -> AsyncIterator[str]:
-        if self.target:
+        if self.store is None:
+            assert self.target is not None
             yield self.target
             return
-        assert self.store is not None
+        args = ["--store", str(self.store), *_NO_MODEL]
+        args += self.credentials.files.flags() if self.credentials else []
         with tempfile.TemporaryDirectory() as logs:
             async with Launcher(Path(logs), lambda event: click.echo(event, err=True)) as launcher:
-                args = ("--store", str(self.store), *_NO_MODEL)
                 yield await launcher.start("policybank", "services.policybank", args)
 
 
-def where_options(function: Function) -> Function:
-    """--target and --store."""
+def where_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds --target, --store and the TLS options; the command gets them as `where`."""
+
+    @functools.wraps(command)
+    def with_where(
+        *args: Any, target: str | None, store: Path | None, credentials: Credentials | None, **kwargs: Any
+    ) -> None:
+        if bool(target) == bool(store):
+            raise InputError("give either --target HOST:PORT of a policybank service, or --store DIR")
+        command(*args, where=Where(target, store, credentials), **kwargs)
+
+    wrapped = tls_options(with_where)
     folder = click.Path(file_okay=False, path_type=Path)
     for option in (
         click.option("--store", type=folder, help="Folder of an embedded store that no service has open."),
         click.option("--target", metavar="HOST:PORT", help="Policybank service that runs."),
     ):
-        function = option(function)
-    return function
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def when_options(function: Function) -> Function:

@@ -378,6 +378,19 @@ def test_a_folder_is_served_as_long_as_it_takes(run: Run, tmp_path: Path) -> Non
     assert "Any reason counts." in run("show", "b", "--store", tmp_path / "store").out
 
 
+def test_a_folder_is_served_over_tls_when_the_command_has_a_certificate(run: Run, tmp_path: Path) -> None:
+    certificates, store = tmp_path / "tls", tmp_path / "store"
+    script = (sys.executable, str(ROOT / "scripts" / "dev_certificates.py"), str(certificates))
+    subprocess.run(script, check=True, stdout=subprocess.DEVNULL)
+    with closing(QdrantClient(path=str(store))):
+        pass
+    names = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+    flags = [
+        part for name, file in names.items() for part in (f"--tls-{name}", certificates / "policybank" / file)
+    ]
+    assert run("list", "--store", store, *flags) == (0, "There are no banks.\n", "")
+
+
 def test_a_folder_that_holds_no_banks_is_left_alone(run: Run, tmp_path: Path) -> None:
     done = run("list", "--store", tmp_path)
     assert (done.code, done.err.count("\n")) == (2, 1)
