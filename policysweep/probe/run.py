@@ -12,7 +12,16 @@ from policysweep.probe.finding import Capability, Finding, Verdict, no, unknown
 from policysweep.probe.ramp import Ramp, climb
 from policysweep.probe.server import ModelServer
 
-_CHECK_SECONDS = 45.0
+_CHECK_SECONDS = 30.0
+_CHAT_SECONDS = 60.0
+"""For the first call, which may have to wait for what the server did before."""
+_AT_ONCE = 4
+"""Checks that are asked at once: enough for a server that batches, and not too many for a slow one."""
+_ANSWER_SECONDS = 10.0
+_ANSWER_TOKENS = (64, 1024)
+"""An answer may take what the model writes in `_ANSWER_SECONDS`, within these limits: one that thinks first
+wants hundreds of tokens, and a slow one has not the time for them.
+"""
 _MESSAGE_LIMIT = 240
 
 Tell = Callable[[Capability, Finding], None]
@@ -52,6 +61,7 @@ class Prober:
         """Ask for everything. Does not raise for what the server does."""
         result = self._result
         if await self._usable(SERVED) and await self._usable(CHAT):
+            self._server.answer_tokens = answer_tokens(result.findings[CHAT.name])
             await self._find_together()
             for capability in ALONE if self._measures else ALONE[:1]:
                 await self._find(capability)
@@ -67,8 +77,14 @@ class Prober:
 
     async def _find_together(self) -> None:
         """Ask at once, and tell in the order of the table."""
-        asked = [(capability, asyncio.create_task(self._asked(capability))) for capability in TOGETHER]
-        for capability, task in asked:
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def asked(capability: Capability) -> Finding:
+            async with places:
+                return await self._asked(capability)
+
+        tasks = [(capability, asyncio.create_task(asked(capability))) for capability in TOGETHER]
+        for capability, task in tasks:
             self._found(capability, await task)
 
     async def _find(self, capability: Capability) -> Finding:
@@ -81,12 +97,13 @@ class Prober:
         return finding
 
     async def _asked(self, capability: Capability) -> Finding:
-        ends = min(self._ends, self._loop.time() + _CHECK_SECONDS)
+        began = self._loop.time()
+        ends = min(self._ends, began + (_CHAT_SECONDS if capability is CHAT else _CHECK_SECONDS))
         try:
             async with asyncio.timeout_at(ends):
                 return await capability.check(self._server)
         except TimeoutError:
-            return unknown("no answer in time")
+            return unknown(f"no answer within {max(0.0, self._loop.time() - began):.0f} s")
         except ModelServerRejected as error:
             return no(self._short(error))
         except PolicysweepError as error:
@@ -106,3 +123,12 @@ class Prober:
         """All capabilities in their order; those that were not asked for say why."""
         why = "left out" if CHAT.name in found and len(found) > 2 else "not asked: the model does not answer"
         return {each.name: found.get(each.name) or unknown(why) for each in ALL}
+
+
+def answer_tokens(chat: Finding) -> int:
+    """What an answer may take, from how fast the chat was."""
+    least, most = _ANSWER_TOKENS
+    tokens, seconds = chat.data.get("tokens", 0), chat.data.get("seconds", 0)
+    if not isinstance(tokens, int) or not isinstance(seconds, float) or not tokens:
+        return most
+    return max(least, min(most, round(tokens / max(seconds, 1e-3) * _ANSWER_SECONDS)))

@@ -40,15 +40,17 @@ class AgentEntry:
     max_tokens: int | None = None
     rehearsal: bool = False
 
-    def settings(self) -> dict[str, str | int]:
-        """What is to be set, under the names of the agent service's configuration."""
-        settings: dict[str, str | int] = {"model": self.model, "model_url": self.model_url}
+    def settings(self) -> dict[str, str | float]:
+        """What is to be set, under the names that sweep files and the agent service share."""
+        settings: dict[str, str | float] = {"model": self.model, "model_url": self.model_url}
         if self.api_key_env:
             settings["api_key_env"] = self.api_key_env
         if self.tool_mode != "native":
             settings["tool_mode"] = self.tool_mode
         if self.max_tokens is not None:
             settings["max_tokens"] = self.max_tokens
+        if self.thinks:
+            settings["model_timeout_seconds"] = _THINKING_SECONDS
         return settings
 
 

@@ -33,6 +33,8 @@ class ModelServer:
         self.url = str(normalised_url(url))
         self.model = model or ""
         self.cards: Sequence[Json] = ()
+        self.answer_tokens = 256
+        """What an answer may take, once the chat has shown how fast the model writes."""
         self._key = api_key
         self._path = normalised_url(url).raw_path
         headers = {"Content-Type": "application/json"}

@@ -90,6 +90,10 @@ class ModelSpec(_Part):
         default=None, description="Nucleus mass; 1 is off."
     )
     max_tokens: Count | None = Field(default=None, description="Limit on the tokens of one answer.")
+    model_timeout_seconds: Seconds | None = Field(
+        default=None,
+        description="Limit on one model call, in seconds; `limits.agent_call_seconds` may be shorter.",
+    )
     context_tokens: Count | None = Field(
         default=None,
         description="Context of the model in tokens, for a server that does not report it as max_model_len.",

@@ -16,7 +16,6 @@ from policysweep.probe.server import ModelServer
 from policysweep.v1 import agent_pb2
 
 _SAMPLES = 3
-_TOKENS = 200
 _OUTCOMES = ("REFUND", "EXCHANGE", "DENIAL")
 _SCHEMA = ResponseSchema(
     "probe_verdict",
@@ -62,7 +61,7 @@ async def _verdict(server: ModelServer, seed: int) -> ChatReply:
             messages=[{"role": "user", "content": said}],
             response_schema=_SCHEMA,
             # At 1 a model that is not held says something else sooner or later.
-            sampling=agent_pb2.Sampling(temperature=1.0, max_tokens=_TOKENS),
+            sampling=agent_pb2.Sampling(temperature=1.0, max_tokens=server.answer_tokens),
             seed=seed,
         )
     )
@@ -88,7 +87,7 @@ async def logprobs(server: ModelServer) -> Finding:
     request = ChatRequest(
         messages=[{"role": "user", "content": "Give the score 3, as JSON."}],
         response_schema=_SCORE,
-        sampling=agent_pb2.Sampling(max_tokens=64),
+        sampling=agent_pb2.Sampling(max_tokens=server.answer_tokens),
         top_logprobs=_TOP_LOGPROBS,
     )
     try:

@@ -38,15 +38,17 @@ async def chat(server: ModelServer) -> Finding:
             sampling=agent_pb2.Sampling(max_tokens=_TOKENS),
         )
     )
-    seconds = round(reply.usage.latency_seconds, 2)
+    seconds, tokens = round(reply.usage.latency_seconds, 3), reply.usage.completion_tokens
     if reply.text.strip():
-        return yes(f"a text came after {seconds:g} s", seconds=seconds)
+        return yes(f"{tokens} tokens in {seconds:g} s", seconds=seconds, tokens=tokens)
     if reply.finish_reason == ep.FINISH_REASON_LENGTH:
         return partly(
             f"no text within {_TOKENS} tokens: the model thinks longer than that",
             "max_tokens of the agent, customer or judge, well above the length of its thoughts",
+            seconds=seconds,
+            tokens=tokens,
         )
-    return no("the answer was empty")
+    return no("the answer was empty", f"for a model that thinks, {flags.REASONING}")
 
 
 async def usage(server: ModelServer) -> Finding:
@@ -67,7 +69,11 @@ async def thoughts_apart(server: ModelServer) -> Finding:
     """What a reasoning model thinks comes in a field of its own, and a text comes too."""
     question = "A parcel left on 3 March and was due 38 days later. On which date was it due? Answer shortly."
     choice = await server.raw_message(
-        {"messages": [{"role": "user", "content": question}], "max_tokens": _TOKENS, "temperature": 0}
+        {
+            "messages": [{"role": "user", "content": question}],
+            "max_tokens": server.answer_tokens,
+            "temperature": 0,
+        }
     )
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
@@ -79,8 +85,10 @@ async def thoughts_apart(server: ModelServer) -> Finding:
         return yes("the model wrote no thoughts", thinks=0)
     if text:
         return yes(f"thoughts come in {field}, beside a text", thinks=1)
-    return partly(
-        f"thoughts come in {field}, but no text within {_TOKENS} tokens",
-        "max_tokens, well above the length of its thoughts",
-        thinks=1,
-    )
+    if choice.get("finish_reason") == "length":
+        return partly(
+            f"thoughts come in {field}, but no text within {server.answer_tokens} tokens",
+            "max_tokens, well above the length of its thoughts",
+            thinks=1,
+        )
+    return no(f"the whole answer came in {field}: the parser waits for an end of thoughts in vain", thinks=1)

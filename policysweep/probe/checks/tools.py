@@ -16,10 +16,11 @@ from policysweep.probe import flags
 from policysweep.probe.finding import Finding, Verdict, no, partly, unknown, yes
 from policysweep.probe.server import ModelServer
 from policysweep.v1 import agent_pb2
+from policysweep.v1 import episode_pb2 as ep
 
-_TOKENS = 256
 _SYSTEM = "You are a customer care agent. Look things up with your tools before you answer."
 _LOOK_UP = "get_order_details"
+_ORDER = "ORD-112-904417"
 _TOOLS = openai_tools(
     [
         *(tool for tool in agent_tools() if tool.name in (_LOOK_UP, "get_policy_info")),
@@ -58,6 +59,7 @@ _CALL_AS_TEXT = (
 
 
 def _request(
+    server: ModelServer,
     said: str,
     tools: Sequence[Json] = _TOOLS,
     choice: str | Json | None = None,
@@ -67,7 +69,7 @@ def _request(
         messages=[{"role": "system", "content": _SYSTEM}, {"role": "user", "content": said}, *turns],
         tools=tools,
         tool_choice=choice,
-        sampling=agent_pb2.Sampling(max_tokens=_TOKENS),
+        sampling=agent_pb2.Sampling(max_tokens=server.answer_tokens),
     )
 
 
@@ -88,52 +90,61 @@ def _sound(reply: ChatReply) -> int:
     )
 
 
+def _malformed(reply: ChatReply) -> Finding:
+    call = reply.tool_calls[0]
+    return partly(f"the call is malformed: {call.name!r} with {_shortened(call.arguments_json)!r}")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:80]}..."
+
+
 async def tools_auto(server: ModelServer) -> Finding:
     """The model decides to call a tool, and the server parses the call."""
-    return await _calls_by_itself(server)
+    return await _calls_by_itself(server, server)
 
 
 async def tools_prompted(server: ModelServer) -> Finding:
     """The model calls a tool that stands in its prompt, in the form that the prompt asks for."""
-    found = await _calls_by_itself(PromptedTools(server))
+    found = await _calls_by_itself(server, PromptedTools(server))
     return found if found.verdict is Verdict.YES else no(found.detail)
 
 
-async def _calls_by_itself(model: ChatModel) -> Finding:
-    reply = await model.complete(_request("Where is my order ORD-112-904417? Please look it up."))
+async def _calls_by_itself(server: ModelServer, model: ChatModel) -> Finding:
+    reply = await model.complete(_request(server, f"Where is my order {_ORDER}? Please look it up."))
     if _sound(reply):
-        return yes(f"called {reply.tool_calls[0].name} with {reply.tool_calls[0].arguments_json[:80]}")
-    if reply.tool_calls:
         call = reply.tool_calls[0]
-        return partly(f"the call is malformed: {call.name!r} with {call.arguments_json[:80]!r}")
+        return yes(f"called {call.name} with {_shortened(call.arguments_json)}")
+    if reply.tool_calls:
+        return _malformed(reply)
     if any(sign in reply.text for sign in _CALL_AS_TEXT):
         return no(
             "the call came as text: the parser is missing, or that of another model", flags.TOOL_CALLING
         )
+    if reply.finish_reason == ep.FINISH_REASON_LENGTH:
+        return partly(f"the tools are accepted, but no call came within {server.answer_tokens} tokens")
     return partly("the tools are accepted, but the model answered without a call")
 
 
 async def tools_required(server: ModelServer) -> Finding:
     """`tool_choice: required` leads to a call."""
-    reply = await server.complete(_request("Hello, my order is ORD-112-904417.", choice="required"))
+    reply = await server.complete(_request(server, f"Hello, my order is {_ORDER}.", choice="required"))
     if _sound(reply):
         return yes(f"called {reply.tool_calls[0].name}")
-    if reply.tool_calls:
-        return partly(f"the call is malformed: {reply.tool_calls[0].arguments_json[:80]!r}")
-    return no("no call came, though one was required")
+    return _malformed(reply) if reply.tool_calls else no("no call came, though one was required")
 
 
 async def tools_strict(server: ModelServer) -> Finding:
     """A tool that is named, with `strict`, is called with arguments that fit its schema."""
     named = {"type": "function", "function": {"name": "record_rating"}}
-    reply = await server.complete(_request("I give 17 stars for everything!", (_STRICT,), named))
+    reply = await server.complete(_request(server, "I give 17 stars for everything!", (_STRICT,), named))
     if not reply.tool_calls:
         return no("no call came, though a tool was named")
     text = reply.tool_calls[0].arguments_json
     arguments = _arguments(text)
     if arguments is None or not _fits_rating(arguments):
-        return partly(f"the call's arguments do not fit the schema: {text[:80]!r}", flags.STRUCTURED_OUTPUT)
-    return yes(f"arguments fit the schema: {text[:80]}")
+        return partly(f"the arguments do not fit the schema: {_shortened(text)!r}", flags.STRUCTURED_OUTPUT)
+    return yes(f"the arguments fit the schema: {_shortened(text)}")
 
 
 def _fits_rating(arguments: Mapping[str, Any]) -> bool:
@@ -148,10 +159,8 @@ def _fits_rating(arguments: Mapping[str, Any]) -> bool:
 
 async def tools_parallel(server: ModelServer) -> Finding:
     """Two look-ups are called for in one message."""
-    reply = await server.complete(
-        _request("Please look up both of my orders at once: ORD-112-904417 and ORD-400-318652.")
-    )
-    sound = _sound(reply)
+    said = f"Please look up both of my orders at once: {_ORDER} and ORD-400-318652."
+    sound = _sound(await server.complete(_request(server, said)))
     if sound > 1:
         return yes(f"{sound} calls in one message")
     if sound == 1:
@@ -164,13 +173,13 @@ async def tool_results(server: ModelServer) -> Finding:
     call = {
         "id": "call00001",
         "type": "function",
-        "function": {"name": _LOOK_UP, "arguments": '{"order_id": "ORD-112-904417"}'},
+        "function": {"name": _LOOK_UP, "arguments": orjson.dumps({"order_id": _ORDER}).decode()},
     }
     turns: list[Json] = [
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call00001", "content": '{"status": "delivered"}'},
     ]
-    reply = await server.complete(_request("What is the status of order ORD-112-904417?", turns=turns))
+    reply = await server.complete(_request(server, f"What is the status of order {_ORDER}?", turns=turns))
     if reply.text.strip() or reply.tool_calls:
         return yes(f"went on with a {'text' if reply.text.strip() else 'call'} after a tool's result")
     return partly("a tool's result is taken, and the model answered nothing")
