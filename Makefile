@@ -61,6 +61,15 @@ image-check: setup
 		PYTHON=$(bin)/python scripts/build_image_tree.sh $$service build/image/$$service || exit 1; done
 	POLICYSWEEP_IMAGE_TREES=build/image $(bin)/python -m pytest tests/e2e/test_image_trees.py tests/e2e/test_manifests.py
 
+# The dependencies: locked, hashed, licensed, and nothing installed beside them. Needs no network.
+.PHONY: audit advisories
+audit: setup
+	$(bin)/python -m pytest tests/unit/deploy/test_dependencies.py
+
+# Known vulnerabilities, from the advisories that PyPI publishes. Fails for a package that nobody answers for.
+advisories: setup
+	$(bin)/uv tool run pip-audit@2.10.1 --strict --disable-pip --require-hashes --requirement requirements-runtime.lock
+
 # Resolves the dependencies of pyproject.toml anew.
 lock: setup
 	scripts/lock.sh --upgrade
