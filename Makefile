@@ -5,7 +5,7 @@ bin := .venv/bin
 stamp := .venv/.installed
 code := policysweep services examples tests bench scripts
 
-.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check image-check lock bench clean
+.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check image-check dashboards prometheus-check lock bench clean
 
 setup: $(stamp)
 
@@ -60,6 +60,15 @@ image-check: setup
 	for service in simulator agent judge policybank cli; do \
 		PYTHON=$(bin)/python scripts/build_image_tree.sh $$service build/image/$$service || exit 1; done
 	POLICYSWEEP_IMAGE_TREES=build/image $(bin)/python -m pytest tests/e2e/test_image_trees.py tests/e2e/test_manifests.py
+
+# What is generated from the code: the Grafana dashboards, and the table of docs/metrics.md.
+dashboards: setup
+	$(bin)/python -m scripts.generate_dashboards
+	$(bin)/python -m scripts.generate_metrics_table
+
+# Rules, alerts and dashboards; needs promtool, which comes with Debian's package prometheus.
+prometheus-check: setup
+	$(bin)/python -m pytest tests/unit/telemetry
 
 # The dependencies: locked, hashed, licensed, and nothing installed beside them. Needs no network.
 .PHONY: audit advisories

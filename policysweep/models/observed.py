@@ -12,6 +12,9 @@ from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json
 from policysweep.v1 import episode_pb2
 
 
+_FORESEEN: Sequence[type[PolicysweepError]] = (*ModelServerError.__subclasses__(), ContextOverflow)
+
+
 class ObservedModel:
     """`model`, with every call counted under its `name` and `role`: agent, customer, judge or curator."""
 
@@ -20,7 +23,7 @@ class ObservedModel:
         self._labels = (role, name)
         # Bound once: looking a child up by its labels costs more than counting.
         self._ok = telemetry.MODEL_CALLS.labels(*self._labels, "ok")
-        for error in (*ModelServerError.__subclasses__(), ContextOverflow):
+        for error in _FORESEEN:
             telemetry.MODEL_CALLS.labels(*self._labels, error.reason)  # begins at 0: increases are alerts
         self._seconds = telemetry.MODEL_SECONDS.labels(*self._labels)
         self._first, self._later = _Tokens(self._labels, "first"), _Tokens(self._labels, "later")

@@ -1,10 +1,11 @@
 """A real Prometheus scrapes a live rehearsal sweep: every query that we ship finds data.
 
-All processes are those that a cluster runs, and are scraped by the shipped configuration: only the discovery of pods
-is replaced, by a list of the local ports under the labels that Kubernetes would give. The rehearsal model
-fails some calls, so that failures, retries and back-off are there to be seen. A target where nothing listens
-makes one alert pending. An alert's query is put without its threshold: what the thresholds do is tested by
-promtool, in tests/unit/telemetry.
+All processes are those that a cluster runs, and are scraped by the shipped configuration: only the discovery
+of pods is replaced, by a list of the local ports under the labels that Kubernetes would give. The rehearsal
+model fails some calls, so that failures, retries and back-off are there to be seen. A target where nothing
+listens makes one alert pending. Alerts are asked for without their thresholds: what those do is tested by
+promtool, in tests/unit/telemetry. Qdrant takes no part: it has no server here, and the bank keeps what it has
+in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import yaml
 
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
-from policysweep.v1 import policybank_pb2_grpc
+from policysweep.v1 import policybank_pb2_grpc, scenario_pb2
 from tests.unit.telemetry.queries import PROMETHEUS, ROOT, panel_queries, recordings, signals
 
 pytestmark = pytest.mark.e2e
@@ -184,7 +185,8 @@ class BankUser(threading.Thread):
 
 def creation() -> pb.CreateBankRequest:
     tool = ep.ToolDefinition(name="get_order", description="Looks an order up.", parameters_json="{}")
-    policy = {"primary": {"text": "Returns within 30 days. Opened goods are exchanged."}}
+    text = "Returns within 30 days. Opened goods are exchanged."
+    policy = scenario_pb2.Policy(primary=scenario_pb2.PolicyDocument(text=text))
     method = pb.MEMORY_METHOD_POLICY_BANK
     return pb.CreateBankRequest(bank_id="b", method=method, policy=policy, tools=[tool])
 

@@ -27,7 +27,7 @@ def panels() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def panel_queries(interval: str) -> Iterator[tuple[str, str]]:
-    """The queries of all panels as Grafana sends them: every value of every variable, rates over `interval`."""
+    """The queries of all panels as Grafana sends them: all values of variables, rates over `interval`."""
     for name, panel in panels():
         for target in panel["targets"]:
             query = target["expr"].replace("$__rate_interval", interval)
@@ -54,7 +54,7 @@ def conditions(alert: str) -> list[str]:
 
 
 def signal(condition: str) -> str:
-    """What a comparison compares. An alert is only as good as the series that it looks at: they must be there."""
+    """What a comparison compares. An alert is only as good as the series that it looks at."""
     assert _CONDITION.search(condition), f"{condition!r} compares with no number"
     return _CONDITION.sub("", condition)
 
