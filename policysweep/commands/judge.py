@@ -30,6 +30,7 @@ from policysweep.sweep.judge_client import JudgeClient
 from policysweep.sweep.judge_plan import JudgePlan
 from policysweep.sweep.judging import JudgeStage
 from policysweep.sweep.ledger import RunLedger
+from policysweep.sweep.metrics import SWEEP_METRICS
 from policysweep.sweep.plan import WHOLE, Shard
 from policysweep.sweep.runner import Progress, RunnerSettings
 from policysweep.sweep.runs import open_run
@@ -67,6 +68,7 @@ _DEFAULTS = {name: field.default for name, field in SweepSpec.model_fields.items
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and judge nothing.")
 @click.option("--report/--no-report", default=True, help="Print the report at the end.")
+@click.option("--metrics-listen", default="", help="HOST:PORT to serve the driver's Prometheus metrics on.")
 @tls_options
 def judge(
     run: str,
@@ -79,6 +81,7 @@ def judge(
     concurrency: int,
     dry_run: bool,
     report: bool,
+    metrics_listen: str,
     credentials: Credentials | None,
 ) -> None:
     """Judge the conversations of RUN, only where a verdict is missing; say first what that will cost.
@@ -91,6 +94,7 @@ def judge(
     if not judges:
         raise InputError("nobody to judge: give --judge MODEL or --target NAME=HOST:PORT")
     wanted = _Wanted(judges, _ref(rubric) if rubric else None, panels, concurrency, dry_run, credentials)
+    telemetry.serve_metrics(metrics_listen, "driver")
     calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         raise SystemExit(runner.run(_judge(run, wanted, report and not dry_run, Console())))
@@ -227,6 +231,7 @@ async def judge_run(
         console.print(plan.describe(), markup=False, highlight=False, soft_wrap=True)
         if dry_run:
             return not plan.missing
+        SWEEP_METRICS.watch(ledger.name, "judge", progress)
         try:
             async with display.showing():
                 backlog = await stage.run(plan)

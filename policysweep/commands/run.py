@@ -56,7 +56,7 @@ def run(
     telemetry.configure_logging(log_level)
     spec = load_spec(sweep)
     spec.check_environment(os.environ)
-    telemetry.serve_metrics(metrics_listen)
+    telemetry.serve_metrics(metrics_listen, "driver")
     calm_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         raise SystemExit(runner.run(_run(spec, store, parse_shard(shard), report, credentials, Console())))

@@ -117,8 +117,8 @@ def _bind(server: grpc.aio.Server, listen: str, credentials: Credentials | None)
 async def run_service(config: ServiceConfig, name: str, services: Sequence[Service]) -> None:
     """Serve until told to stop."""
     stop = stop_event(config.stop_on_stdin_eof)
-    telemetry.serve_metrics(config.metrics_listen)
     credentials = config.credentials()
+    telemetry.serve_metrics(config.metrics_listen, name)
     async with serving(
         config.listen,
         services,
