@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 
+from prometheus_client import Counter
+
 from policysweep import telemetry
 from policysweep.errors import ContextOverflow, ModelServerError, PolicysweepError
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json
@@ -48,6 +50,7 @@ class _Tokens:
 
     def __init__(self, labels: Sequence[str], turn: str) -> None:
         self._labels, self._turn = labels, turn
+        self._cached: Counter | None = None
         self._prompt = telemetry.MODEL_TOKENS.labels(*labels, "prompt", turn)
         self._completion = telemetry.MODEL_TOKENS.labels(*labels, "completion", turn)
 
@@ -56,7 +59,10 @@ class _Tokens:
         self._prompt.inc(usage.prompt_tokens)
         self._completion.inc(usage.completion_tokens)
         if usage.HasField("cached_prompt_tokens"):
-            telemetry.MODEL_TOKENS.labels(*self._labels, "cached", self._turn).inc(usage.cached_prompt_tokens)
+            # Made when first reported: from servers that do not report, no hits is not what we know.
+            if self._cached is None:
+                self._cached = telemetry.MODEL_TOKENS.labels(*self._labels, "cached", self._turn)
+            self._cached.inc(usage.cached_prompt_tokens)
 
 
 def is_later(messages: Sequence[Json]) -> bool:
