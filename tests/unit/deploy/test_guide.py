@@ -25,7 +25,8 @@ def test_every_path_is_there() -> None:
 
 @every_installation
 def test_every_secret_is_told_of(overlay: str) -> None:
-    told = set(re.findall(r"^\| `([a-z-]+)` \| `", GUIDE, re.MULTILINE))
+    rows = re.findall(r"^\| ((?:`[a-z-]+`(?:, )?)+) \| `", GUIDE, re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"[a-z-]+", row)}
     used = set()
     for workload in installation(overlay).workloads:
         sources = [
@@ -35,6 +36,7 @@ def test_every_secret_is_told_of(overlay: str) -> None:
         for source in sources:
             reference = source.get("secretRef") or source.get("secretKeyRef")
             used |= {reference["name"]} if reference else set()
+        used |= {each["secret"]["secretName"] for each in workload.pod["volumes"] if "secret" in each}
     assert used <= told
 
 
