@@ -13,7 +13,6 @@ from policysweep.errors import ContextOverflow, ModelServerError, PolicysweepErr
 from policysweep.models.chat import ChatModel, ChatReply, ChatRequest, Json
 from policysweep.v1 import episode_pb2
 
-
 _FORESEEN: Sequence[type[PolicysweepError]] = (*ModelServerError.__subclasses__(), ContextOverflow)
 
 
