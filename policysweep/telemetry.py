@@ -98,6 +98,12 @@ BANK_STORE_SECONDS = Histogram(
     buckets=(0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 30.0),
 )
 
+TLS_EXPIRY = Gauge(
+    "policysweep_tls_certificate_expiry_timestamp_seconds",
+    "When the certificate that this process shows ends, in Unix time; infinite without TLS.",
+)
+TLS_EXPIRY.set(float("inf"))
+
 
 def enum_label(enum: Any, number: int) -> str:
     """A value of a protobuf enum as a label: lower case, without the enum's name; "none" for unspecified."""

@@ -21,6 +21,7 @@ SERVED_BY = {
     "policysweep_episode": "simulator",
     "policysweep_judge": "judge",
     "policysweep_bank": "policy bank",
+    "policysweep_tls": "services, drivers",
     "policysweep_unit": "driver",
     "policysweep_attempt": "driver",
     "policysweep_backoff": "driver",

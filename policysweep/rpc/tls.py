@@ -22,6 +22,7 @@ from typing import NamedTuple
 import grpc
 import structlog
 
+from policysweep import telemetry
 from policysweep.errors import InputError
 
 _log = structlog.get_logger(__name__)
@@ -90,7 +91,10 @@ class Credentials:
         self.files = files
         self._serves = serves
         self._lock = threading.Lock()
+        self._ends = 0.0
         self._seen, self._pem = self._read()
+        # Asked for at each scrape, so that a process to which nobody connects tells of a renewal too.
+        telemetry.TLS_EXPIRY.set_function(self._expiry)
 
     def server(self) -> grpc.ServerCredentials:
         """For the port of a server: without a certificate that it trusts, a client gets no answer at all."""
@@ -126,13 +130,18 @@ class Credentials:
                 _log.error("certificate not renewed, the one before stays in force", problem=str(error))
             return self._pem
 
+    def _expiry(self) -> float:
+        self.current()
+        return self._ends
+
     def _read(self) -> tuple[Version, Pem]:
         files = self.files
         before = _version(files)
         pem = Pem(*(_content(path) for path in (files.cert, files.key, files.ca)))
-        _check(files, pem, self._serves)
+        ends = _check(files, pem, self._serves)
         if _version(files) != before:
             raise InputError(f"{files.cert}: the TLS files change while they are read")
+        self._ends = ends
         return before, pem
 
 
@@ -159,8 +168,11 @@ def _content(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _check(files: TlsFiles, pem: Pem, serves: bool) -> None:
-    """Play the handshake of two parties with these files: what one of them would refuse raises InputError."""
+def _check(files: TlsFiles, pem: Pem, serves: bool) -> float:
+    """Play the handshake of two parties with these files: what one of them would refuse raises InputError.
+
+    Gives the time at which the certificate ends, in Unix time.
+    """
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_mode = ssl.CERT_REQUIRED if serves else ssl.CERT_NONE
@@ -171,7 +183,7 @@ def _check(files: TlsFiles, pem: Pem, serves: bool) -> None:
         _trust(context, files.ca, pem.ca)
         _show(context, files)
     try:
-        _handshake(server, client)
+        return _handshake(server, client)
     except ssl.SSLCertVerificationError as error:
         raise InputError(
             f"{files.cert}: peers that trust {files.ca} would refuse it: {error.verify_message}"
@@ -197,8 +209,8 @@ def _show(context: ssl.SSLContext, files: TlsFiles) -> None:
         raise InputError(f"{files.key}: holds no private key in PEM form without a password") from error
 
 
-def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """A handshake in memory. Raises ssl.SSLError as the side does that refuses the other."""
+def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> float:
+    """A handshake in memory: when the client's certificate ends. Raises ssl.SSLError of whoever refuses."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = (
         client.wrap_bio(to_client, to_server),
@@ -210,3 +222,6 @@ def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
+    shown = sides[1].getpeercert()
+    assert shown, "the server asked for it"
+    return ssl.cert_time_to_seconds(str(shown["notAfter"]))

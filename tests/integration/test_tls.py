@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +19,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization as form
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from structlog.testing import capture_logs
 
+from policysweep import cli, telemetry
+from policysweep.config import ServiceConfig
 from policysweep.errors import AgentUnavailable, InputError
-from policysweep.rpc import status
+from policysweep.rpc import server, status
 from policysweep.rpc.client import Channels, open_channel
 from policysweep.rpc.server import Service, serving
 from policysweep.rpc.tls import Credentials, TlsFiles, is_loopback, tls_files
@@ -249,6 +253,38 @@ async def test_a_renewal_that_does_not_hold_together_changes_nothing(ours: Party
     served.files.key.write_bytes(driver.files.key.read_bytes())
     async with open_channel(served.address, driver) as channel:
         await ask_agent(channel)
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_when_a_certificate_ends_is_a_metric(ours: Party, serves: bool) -> None:
+    expected = (datetime.now(UTC) + 5 * DAY).timestamp()
+    Credentials(ours.issue(valid=(-DAY, 5 * DAY)), serves=serves)
+    (metric,) = telemetry.TLS_EXPIRY.collect()
+    assert abs(metric.samples[0].value - expected) < 60
+
+
+async def test_serving_others_without_tls_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = asyncio.Event()
+    stopped.set()
+    monkeypatch.setattr(server, "stop_event", lambda on_stdin_eof: stopped)
+    make: Any = ServiceConfig  # its fields have defaults, which the plugin-less checker does not see
+    for listen, warned in (("0.0.0.0:0", True), ("127.0.0.1:0", False)):
+        with capture_logs() as logs:
+            await server.run_service(make(listen=listen), "any", [])
+        assert ["without TLS" in entry["event"] for entry in logs if entry["log_level"] == "warning"] == (
+            [True] if warned else []
+        )
+
+
+@pytest.mark.parametrize("command", ["run", "judge", "up"])
+def test_a_command_wants_all_three_files(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["policysweep", command, "any", "--tls-cert", "a"])
+    if command == "run":
+        sys.argv.append("--store=any")
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert "--tls-key and --tls-ca missing" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------------------------- files
