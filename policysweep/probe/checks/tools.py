@@ -95,6 +95,16 @@ def _malformed(reply: ChatReply) -> Finding:
     return partly(f"the call is malformed: {call.name!r} with {_shortened(call.arguments_json)!r}")
 
 
+def _cut(reply: ChatReply) -> bool:
+    return reply.finish_reason == ep.FINISH_REASON_LENGTH
+
+
+def _cut_off(server: ModelServer) -> Finding:
+    return unknown(
+        f"the answer was cut off after {server.answer_tokens} tokens, before the call was complete"
+    )
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
@@ -121,7 +131,7 @@ async def _calls_by_itself(server: ModelServer, model: ChatModel) -> Finding:
         return no(
             "the call came as text: the parser is missing, or that of another model", flags.TOOL_CALLING
         )
-    if reply.finish_reason == ep.FINISH_REASON_LENGTH:
+    if _cut(reply):
         return partly(f"the tools are accepted, but no call came within {server.answer_tokens} tokens")
     return partly("the tools are accepted, but the model answered without a call")
 
@@ -131,13 +141,17 @@ async def tools_required(server: ModelServer) -> Finding:
     reply = await server.complete(_request(server, f"Hello, my order is {_ORDER}.", choice="required"))
     if _sound(reply):
         return yes(f"called {reply.tool_calls[0].name}")
-    return _malformed(reply) if reply.tool_calls else no("no call came, though one was required")
+    if reply.tool_calls:
+        return _malformed(reply)
+    return _cut_off(server) if _cut(reply) else no("no call came, though one was required")
 
 
 async def tools_strict(server: ModelServer) -> Finding:
     """A tool that is named, with `strict`, is called with arguments that fit its schema."""
     named = {"type": "function", "function": {"name": "record_rating"}}
     reply = await server.complete(_request(server, "I give 17 stars for everything!", (_STRICT,), named))
+    if _cut(reply):
+        return _cut_off(server)
     if not reply.tool_calls:
         return no("no call came, though a tool was named")
     text = reply.tool_calls[0].arguments_json

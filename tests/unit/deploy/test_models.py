@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from policysweep.probe import flags
+from policysweep.probe.checks.context import CUSTOMER_TOKENS, NEEDED_TOKENS
 from services.agent.config import AgentConfig
 
 from .rendering import K8S, Installation, Workload, build
@@ -77,6 +78,25 @@ def test_weights_have_an_hour_to_come_and_are_kept(folder: Path) -> None:
     # The home of the image's user, in which weights and compiled kernels are cached.
     assert mounts[claim["metadata"]["name"]] == "/home/vllm"
     assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]  # one pod each
+
+
+GUIDE = (K8S.parents[1] / "docs" / "adding-a-model.md").read_text("utf-8")
+
+
+def test_the_guide_serves_with_flags_that_the_manifests_set() -> None:
+    command = GUIDE.split("```sh\n", 1)[1].split("```", 1)[0]
+    ours = set_flags(server(K8S / "models" / "qwen3-8b"))
+    told = dict(re.findall(r"(--[a-z-]+)(?:=(\S+))?", command))
+    assert {name: text.strip("'") for name, text in told.items()}.items() <= ours.items()
+    assert set(ours) - OWN - {"--max-logprobs"} == set(told)  # the one that is vLLM's default
+
+
+def test_the_guide_names_models_that_are_there_and_the_context_that_is_asked_for() -> None:
+    for name in ("qwen3-8b", "qwen25-72b", "gpt-oss-20b"):
+        assert f"`{name}`" in GUIDE
+        assert K8S / "models" / name in MODELS
+    assert f"agent, judge {NEEDED_TOKENS:,}; customer {CUSTOMER_TOKENS:,}" in GUIDE
+    assert "TENSOR_PARALLEL_SIZE" in GUIDE
 
 
 def test_there_is_one_of_each_kind() -> None:
