@@ -112,6 +112,11 @@ def enum_label(enum: Any, number: int) -> str:
     return "none" if name == "unspecified" else name
 
 
+def calls_in_flight() -> int:
+    """Calls of this process's services that are in work, over all methods."""
+    return sum(int(sample.value) for family in GRPC_IN_FLIGHT.collect() for sample in family.samples)
+
+
 def configure_logging(level: str = "info") -> None:
     """JSON lines on stderr from `level` on (debug, info, warning, error)."""
     number = logging.getLevelNamesMapping().get(level.upper())

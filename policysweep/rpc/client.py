@@ -29,6 +29,9 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.min_reconnect_backoff_ms", 200),
+    # A name is looked up again when a connection ends, at most this often: as long as Kubernetes' name server
+    # lets an answer live. At the core's 30 s, callers of a service whose pods were all replaced fail so long.
+    ("grpc.dns_min_time_between_resolutions_ms", 5_000),
     ("grpc.service_config", orjson.dumps({"loadBalancingConfig": [{"round_robin": {}}]}).decode()),
 )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -131,7 +132,27 @@ async def run_service(config: ServiceConfig, name: str, services: Sequence[Servi
         if credentials is None and not is_loopback(address):
             _log.warning("serving without TLS to other machines, see --tls-cert", address=address)
         await stop.wait()
-        _log.info("draining", service=name, seconds=config.drain_seconds)
+        draining = _Drain(name, config.drain_seconds)
+    draining.over()
+
+
+class _Drain:
+    """Tells of a drain, for who wants to know what an upgrade cut off."""
+
+    def __init__(self, service: str, seconds: float) -> None:
+        self._service = service
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._calls = telemetry.calls_in_flight()
+        _log.info("draining", service=service, calls=self._calls, seconds=seconds)
+
+    def over(self) -> None:
+        took = time.monotonic() - self._began
+        facts = {"service": self._service, "calls": self._calls, "seconds": round(took, 1)}
+        if self._calls and took >= self._seconds:
+            _log.warning("drained, calls that took longer were cut off", **facts)
+        else:
+            _log.info("drained", **facts)
 
 
 def run_main(main: Coroutine[Any, Any, None]) -> None:
