@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from policysweep.report.figures import Json
 from policysweep.report.streams.arms import CURVE, DomainTasks
-from policysweep.report.streams.rows import StreamRow
+from policysweep.report.streams.rows import Lesson, StreamRow
 from policysweep.v1 import policybank_pb2 as pb
 
 Baseline = Callable[[StreamRow], bool | None]
@@ -65,12 +65,17 @@ class LessonTally:
 
 def consultations(rows: Iterable[StreamRow]) -> Iterator[tuple[StreamRow, LessonKey]]:
     """Each task of one stream, in order, with each lesson that was consulted in it."""
-    taught: dict[str, str] = {}
+    taught: dict[str, LessonKey] = {}
     for row in rows:
         for capability_id in row.consulted:
-            yield row, LessonKey(capability_id, taught.get(capability_id, INITIAL))
+            yield row, taught.get(capability_id, LessonKey(capability_id, INITIAL))
         if row.lesson and row.lesson.changes:
-            taught[row.lesson.capability_id] = row.task_id
+            taught[row.lesson.capability_id] = _taught(row, row.lesson)
+
+
+def _taught(row: StreamRow, lesson: Lesson) -> LessonKey:
+    """The lesson of a task. A memory of one task is named after its unit, which no two streams share."""
+    return LessonKey(lesson.capability_id.replace(row.unit_id, "").strip(":") or "memory", row.task_id)
 
 
 def lessons(streams: Iterable[Sequence[StreamRow]], baseline: Baseline) -> dict[LessonKey, LessonTally]:
@@ -82,8 +87,7 @@ def lessons(streams: Iterable[Sequence[StreamRow]], baseline: Baseline) -> dict[
     for rows in streams:
         for row in rows:
             if row.lesson and row.lesson.changes:
-                key = LessonKey(row.lesson.capability_id, row.task_id)
-                found.setdefault(key, LessonTally()).kinds[row.lesson.kind] += 1
+                found.setdefault(_taught(row, row.lesson), LessonTally()).kinds[row.lesson.kind] += 1
         for row, key in consultations(rows):
             found.setdefault(key, LessonTally()).effect.add(row, baseline(row))
     return found

@@ -52,6 +52,21 @@ def learner(arms: Sequence[Json]) -> Json | None:
     )
 
 
+def taught_lessons(summary: Json) -> list[tuple[Json, Json]]:
+    """Arm and lesson, those with most outcomes changed first, of the methods that learn.
+
+    The oracle does not: what it consults was given to it.
+    """
+    found = [
+        (arm, lesson)
+        for arm in summary["arms"]
+        if arm["method"] != "human_oracle"
+        for lesson in arm["lessons"]
+        if lesson["taught_by"] and lesson["consulted"]
+    ]
+    return sorted(found, key=lambda each: (-(each[1]["won"] + each[1]["lost"]), -each[1]["consulted"]))
+
+
 def header(summary: Json) -> Iterator[tuple[str, str]]:
     """Label and text of what the figures are about."""
     run, units = summary["run"], summary["units"]
@@ -129,9 +144,9 @@ def _harm(domain: str, arm: Json) -> Iterator[Sentence]:
     if controls := arm["controls"]:
         pairs = controls["pairs"]
         yield (
-            f"On the controls of {domain} it fails ",
-            f"{count(pairs['lost'])} of {count(pairs['n'])} trials that no memory passes",
-            "; those are lessons carried too far, or other harm.",
+            f"On the controls of {domain} it loses ",
+            f"{count(pairs['lost'])} of {counted(pairs['n'], 'trial')}",
+            ": it fails them and no memory passes, which shows lessons carried too far, or other harm.",
         )
     kept = arm["retention"]
     if kept and kept["pass"]:
@@ -196,14 +211,14 @@ def _words(name: str) -> str:
 
 def notes(summary: Json) -> Iterator[str]:
     """Figures that are not given, and intervals, with the reason."""
-    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    reasons: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for arm in summary["arms"]:
         who = f"{arm['title']} in {arm['domain']}"
         for about, reason in _absent(arm):
-            reasons[f"{about}: {reason}"].append(who)
-    for reason, names in reasons.items():
-        who = ", ".join(names) if len(names) <= 3 else f"{len(names)} methods"
-        yield f"{who}, {reason}."
+            reasons[about, reason].append(who)
+    for (about, why), names in reasons.items():
+        who = ", ".join(names) if len(names) <= 3 else f"{len(names)} times"
+        yield f"{about.capitalize()} ({who}): {why}."
 
 
 def _absent(arm: Json) -> Iterator[tuple[str, str]]:
@@ -218,6 +233,9 @@ def _absent(arm: Json) -> Iterator[tuple[str, str]]:
         if section["withheld"]:
             yield about, section["withheld"]
         elif section["pass"][0]["reason"]:
-            yield about, section["pass"][0]["reason"]
+            undefined = section["pass"][0]["value"] is None
+            yield about if undefined else f"interval of {about}", section["pass"][0]["reason"]
     if arm["controls"] and arm["controls"]["rate"]["reason"]:
-        yield "over-generalisation", arm["controls"]["rate"]["reason"]
+        undefined = arm["controls"]["rate"]["value"] is None
+        about = "over-generalisation" if undefined else "interval of over-generalisation"
+        yield about, arm["controls"]["rate"]["reason"]

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from policysweep.report.sentences import bounds, count, decimal, interval, percent
+from policysweep.report.sentences import bounds, count, counted, decimal, interval, percent
 from policysweep.report.sentences import tokens as token_cells
 from policysweep.report.streams import sentences
 from policysweep.report.streams.arms import CURVE, GROUPS
@@ -44,7 +44,9 @@ def _domain(summary: Json, domain: str, console: Console) -> None:
     for group, title in GROUPS.items():
         held = [arm for arm in arms if arm["groups"][group]["tasks"]]
         tasks = held[0]["groups"][group]["tasks"] if held else 0
-        section(console, f"{name}: {title.lower()} passed in %, {tasks} tasks", [_passes(held, group)])
+        section(
+            console, f"{name}: {title.lower()} passed in %, {counted(tasks, 'task')}", [_passes(held, group)]
+        )
     section(console, f"{name}: share of the gap to the oracle closed, on sisters", [_gaps(arms)])
     section(console, f"{name}: over the family, passed in %", [_curve(arms)])
     section(console, f"{name}: trials of controls and of other originals, against no memory", [_harm(arms)])
@@ -70,7 +72,8 @@ def _passes(arms: Sequence[Json], group: str) -> Table:
 
 
 def _gaps(arms: Sequence[Json]) -> Table:
-    table = columns("Method", "pass^1", "95% interval", "pass^k", "95% interval", words=1)
+    last = f"pass^{max((len(arm['gap_closed']['pass']) for arm in arms if arm['gap_closed']), default=1)}"
+    table = columns("Method", "pass^1", "95% interval", last, "95% interval", words=1)
     for arm in arms:
         if arm["gap_closed"] is None or arm["gap_closed"]["withheld"]:
             continue
@@ -134,7 +137,8 @@ def _kept(kept: Json) -> list[Text]:
 
 
 def _regimes(summary: Json) -> Table:
-    table = columns("Domain", "Method", "Regime", "pass^1", "95% interval", "pass^k", "95% interval", words=3)
+    last = f"pass^{summary['run']['trials']}"
+    table = columns("Domain", "Method", "Regime", "pass^1", "95% interval", last, "95% interval", words=3)
     for found in summary["regimes"]:
         title = f"{found['regime']} - {found['baseline']}"
         if found["withheld"]:
@@ -153,13 +157,7 @@ def _regimes(summary: Json) -> Table:
 def _lessons(summary: Json) -> Table:
     """Those that changed most outcomes, over all methods."""
     table = columns("Entry", "Method", "Taught by", "Consulted", "Won", "Lost", words=3)
-    found = [
-        (arm, lesson)
-        for arm in summary["arms"]
-        for lesson in arm["lessons"]
-        if lesson["taught_by"] and lesson["won"] + lesson["lost"]
-    ]
-    for arm, lesson in sorted(found, key=lambda each: -(each[1]["won"] + each[1]["lost"]))[:_LESSONS]:
+    for arm, lesson in sentences.taught_lessons(summary)[:_LESSONS]:
         table.add_row(
             plain(lesson["capability_id"]),
             plain(f"{arm['title']}, {arm['domain']}"),

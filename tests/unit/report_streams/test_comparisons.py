@@ -41,6 +41,7 @@ def test_the_share_of_the_gap_closed_by_hand() -> None:
     own = cube(["PPPPFFF"], ["PPPFFFF"])
     found = gap_closed(own, none, oracle, SEVEN, 1)
     # (4/7 + 3/7) / 2 of (7/7 + 6/7) / 2.
+    assert found.value is not None
     assert found.value == pytest.approx(0.5 / (13 / 14))
     assert found.interval is not None
     assert found.interval[0] < found.value < found.interval[1]

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { historyOf, streamName, taskOf } from "./stream_data.js";
 import { diffBlock } from "./stream_diff.js";
-import { lessonWords } from "./stream_learnt.js";
+import { entryName, lessonWords } from "./stream_learnt.js";
 import { streamAddress } from "./stream_state.js";
 import { chip } from "./stream_tasks.js";
 
@@ -39,7 +39,7 @@ export async function entryPage(stream, id) {
     h(
       "header", null,
       h("p", { class: "steps" }, h("a", { href: streamAddress({ stream: stream.id }) }, "All that this stream learnt")),
-      h("h2", { dir: "auto" }, id),
+      h("h2", { dir: "auto" }, entryName(id, tasks)),
       h("p", { class: "dim" }, streamName(stream)),
       uses(stream, id, tasks),
     ),

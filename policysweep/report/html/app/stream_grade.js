@@ -9,7 +9,7 @@ function met(value) {
 }
 
 function criterion({ criterion: name, value, in_basis: counts, vacuous }) {
-  const remarks = [!counts && "diagnostic", vacuous && "nothing to check"].filter(Boolean).join(", ");
+  const remarks = [!counts && "diagnostic", vacuous && "nothing to check", value === undefined && "not judged"].filter(Boolean).join(", ");
   return h("tr", null, h("th", { scope: "row" }, words(bare(name, "TAU2_CRITERION_"))), h("td", null, met(value)), h("td", { class: "dim" }, remarks));
 }
 

@@ -6,23 +6,29 @@ import { streamAddress } from "./stream_state.js";
 import { chip } from "./stream_tasks.js";
 import { counted, words } from "./words.js";
 
-function entryLink(stream, id) {
-  return h("a", { href: streamAddress({ stream: stream.id, entry: id }) }, id || "(no name)");
+// A memory of one task is named after the unit of the task, which tells a reader nothing.
+export function entryName(id, tasks) {
+  const own = tasks.find(({ unit }) => id.endsWith(unit));
+  return own ? `memory of task ${own.task}` : id || "(no name)";
 }
 
-function changed(stream, entries) {
+export function entryLink(stream, id, tasks) {
+  return h("a", { class: "entry", href: streamAddress({ stream: stream.id, entry: id }) }, entryName(id, tasks));
+}
+
+function changed(stream, entries, tasks) {
   const made = entries.filter(({ steps }) => steps.some((step) => step.position != null));
   if (!made.length) return h("p", { class: "dim" }, "No entry changed.");
   return h("ul", { class: "entries" }, made.map(({ id, header, steps }) => h(
     "li", null,
-    entryLink(stream, id), " ", h("span", { class: "dim" }, counted(steps.filter((step) => step.position != null).length, "change")),
+    entryLink(stream, id, tasks), " ", h("span", { class: "dim" }, counted(steps.filter((step) => step.position != null).length, "change")),
     h("div", { class: "dim", dir: "auto" }, header),
   )));
 }
 
-function untouched(stream, entries) {
+function untouched(stream, entries, tasks) {
   const made = entries.filter(({ steps }) => steps.every((step) => step.position == null));
-  return made.length > 0 && folded(null, `Entries that did not change: ${made.length}`, h("ul", { class: "entries" }, made.map(({ id, header }) => h("li", null, entryLink(stream, id), h("div", { class: "dim", dir: "auto" }, header)))));
+  return made.length > 0 && folded(null, `Entries that did not change: ${made.length}`, h("ul", { class: "entries" }, made.map(({ id, header }) => h("li", null, entryLink(stream, id, tasks), h("div", { class: "dim", dir: "auto" }, header)))));
 }
 
 export const KINDS = { add: "added", revise: "revised", omit: "left out" };
@@ -33,16 +39,32 @@ export function lessonWords(lesson) {
   return [KINDS[lesson.kind] ?? lesson.kind, failure, lesson.gap].filter(Boolean).join(" · ");
 }
 
-function lessons(stream, tasks) {
-  const told = tasks.filter(({ lesson, consulted }) => (lesson && lesson.kind !== "omit") || consulted?.length);
-  if (!told.length) return null;
-  const row = ({ position, task, lesson, consulted }) => h(
+// The consulted entries that the stream had changed by then; the others are counted.
+function consultedCell(stream, { position, consulted = [] }, entries, tasks) {
+  const taught = new Set(entries.filter(({ steps }) => steps.some((step) => step.position != null && step.position < position)).map(({ id }) => id));
+  const own = consulted.filter((id) => taught.has(id));
+  const rest = consulted.length - own.length;
+  return [
+    own.flatMap((id, at) => [at ? ", " : "", entryLink(stream, id, tasks)]),
+    rest > 0 && h("span", { class: "dim" }, `${own.length ? " and " : ""}${rest} as the bank was made`),
+  ];
+}
+
+function lessonRow(stream, found, entries, tasks) {
+  const { position, task, lesson } = found;
+  return h(
     "tr", null,
     h("th", { scope: "row" }, h("a", { href: streamAddress({ stream: stream.id, task: position }) }, task), " ", h("span", { class: "dim" }, taskOf(stream, position).gap)),
     h("td", null, chip(stream.outcomes[position])),
-    h("td", null, (consulted ?? []).flatMap((id, at) => [at ? ", " : "", entryLink(stream, id)])),
-    h("td", null, lesson && lesson.kind !== "omit" && [lessonWords(lesson), lesson.entry && [": ", entryLink(stream, lesson.entry)]]),
+    h("td", null, consultedCell(stream, found, entries, tasks)),
+    h("td", null, lesson && lesson.kind !== "omit" && [lessonWords(lesson), lesson.entry && [": ", entryLink(stream, lesson.entry, tasks)]]),
   );
+}
+
+function lessons(stream, tasks, entries) {
+  const told = tasks.filter(({ lesson, consulted }) => (lesson && lesson.kind !== "omit") || consulted?.length);
+  if (!told.length) return null;
+  const row = (found) => lessonRow(stream, found, entries, tasks);
   const head = ["Task", "Outcome", "Consulted", "Its feedback led to"].map((name) => h("th", { scope: "col" }, name));
   return [
     h("h3", null, "Task by task"),
@@ -62,7 +84,7 @@ export async function learntPage(stream) {
   const { entries, tasks } = await historyOf(stream);
   return [
     heading,
-    entries.length > 0 ? [h("h3", null, "Entries that changed"), changed(stream, entries), untouched(stream, entries)] : h("p", null, "This method keeps no bank."),
-    lessons(stream, tasks),
+    entries.length > 0 ? [h("h3", null, "Entries that changed"), changed(stream, entries, tasks), untouched(stream, entries, tasks)] : h("p", null, "This method keeps no bank."),
+    lessons(stream, tasks, entries),
   ];
 }

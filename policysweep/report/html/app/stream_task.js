@@ -1,10 +1,10 @@
 // A task of a stream: what it is about, and the conversation with its grade and lesson, beside another method's.
 
 import { folded, foldedLater, h } from "./dom.js";
-import { armOf, baseline, domainData, index, orderOf, recordOf, sameCase, streamName, taskOf } from "./stream_data.js";
+import { armOf, baseline, domainData, historyOf, index, orderOf, recordOf, sameCase, streamName, taskOf } from "./stream_data.js";
 import { diffBlock } from "./stream_diff.js";
 import { gradeTables, informationAt } from "./stream_grade.js";
-import { KINDS } from "./stream_learnt.js";
+import { entryLink, KINDS } from "./stream_learnt.js";
 import { streamAddress } from "./stream_state.js";
 import { chip } from "./stream_tasks.js";
 import { transcript } from "./transcript.js";
@@ -64,12 +64,12 @@ function facts({ episode, grade, attempts, revision }) {
   ].filter(Boolean).join(" · ");
 }
 
-function consulted(stream, episode) {
+function consulted(stream, episode, tasks) {
   const ids = [...new Set((episode.model_calls ?? []).flatMap((call) => call.consulted_spec_ids ?? []))];
-  return ids.length > 0 && h("p", { class: "meta" }, "Consulted ", ids.flatMap((id, at) => [at ? ", " : "", h("a", { href: streamAddress({ stream: stream.id, entry: id }) }, id || "(no name)")]));
+  return ids.length > 0 && h("p", { class: "meta" }, "Consulted ", ids.flatMap((id, at) => [at ? ", " : "", entryLink(stream, id, tasks)]));
 }
 
-function lesson(stream, { revision, missing_feedback: missing }) {
+function lesson(stream, { revision, missing_feedback: missing }, tasks) {
   if (missing) {
     return h("p", { class: "alert" }, h("strong", null, `No lesson: ${words(bare(missing.party, "FAULT_PARTY_"))}, ${words(missing.reason)}. `), missing.message);
   }
@@ -78,7 +78,7 @@ function lesson(stream, { revision, missing_feedback: missing }) {
   const about = [words(bare(revision.failure_type, "FAILURE_TYPE_")), words(bare(revision.gap_class, "GAP_CLASS_"))].filter((text) => text && text !== "unspecified").join(" · ");
   return folded(
     { class: "lesson", open: kind !== "omit" }, `Its feedback: ${KINDS[kind] ?? kind}`,
-    revision.capability_id && h("p", null, h("a", { href: streamAddress({ stream: stream.id, entry: revision.capability_id }) }, revision.capability_id)),
+    revision.capability_id && h("p", null, entryLink(stream, revision.capability_id, tasks)),
     about && h("p", { class: "dim" }, about),
     h("p", { dir: "auto" }, revision.rationale ?? ""),
     revision.diff && diffBlock(revision.diff),
@@ -96,10 +96,10 @@ async function column(stream, position, chosen) {
   const heading = h("div", { class: "title" }, h("h3", null, title), chip(outcome), !chosen && h("a", { class: "dim", href: streamAddress({ stream: stream.id, task: position }) }, "open"));
   const label = `Conversation of ${title}`;
   if (outcome === ".") return h("section", { class: "unit", "aria-label": label }, h("header", null, heading, h("p", { class: "dim" }, "This task has no record yet.")));
-  const record = await recordOf(stream, position);
+  const [record, { tasks }] = await Promise.all([recordOf(stream, position), historyOf(stream)]);
   return h(
     "section", { class: `unit${chosen ? " chosen" : ""}`, "aria-label": label },
-    h("header", null, heading, h("p", { class: "meta" }, facts(record)), consulted(stream, record.episode), gradeTables(record.grade), lesson(stream, record)),
+    h("header", null, heading, h("p", { class: "meta" }, facts(record)), consulted(stream, record.episode, tasks), gradeTables(record.grade), lesson(stream, record, tasks)),
     transcript(record.task.unit_id, record.episode, informationAt(record.grade)),
     ending(record.episode.end),
   );

@@ -18,7 +18,7 @@ def stream_page(summary: Json, index: Json) -> str:
     """report.html, complete. `summary` is the content of stream-report.json, `index` see `index`."""
     return document(
         summary["run"]["run"] or "(no name)",
-        [el("main", stream_sections(summary), id="report", tabindex=-1), _viewer()],
+        [el("main", stream_sections(summary), id="report", class_="streams", tabindex=-1), _viewer()],
         {"summary": _charted(summary), "index": index},
         views=VIEWS,
         start="stream_main",

@@ -8,7 +8,7 @@ from typing import Any
 from policysweep.report.html.markup import Child, Markup, el
 from policysweep.report.html.parts import folded, section, table
 from policysweep.report.sentences import count
-from policysweep.report.streams.sentences import domains, of_domain
+from policysweep.report.streams.sentences import domains, of_domain, taught_lessons
 
 Json = Mapping[str, Any]
 
@@ -65,15 +65,9 @@ def _kinds(found: Json) -> Iterator[Child]:
 
 
 def _top(summary: Json) -> Child:
-    found = [
-        (arm, lesson)
-        for arm in summary["arms"]
-        for lesson in arm["lessons"]
-        if lesson["taught_by"] and lesson["consulted"]
-    ]
+    found = taught_lessons(summary)
     if not found:
         return None
-    found.sort(key=lambda each: (-(each[1]["won"] + each[1]["lost"]), -each[1]["consulted"]))
     names = ["Entry", "Method", "Taught by", "Consulted in", "Passed", "Failed", "Won", "Lost"]
     caption = f"Lessons by outcomes changed: the first {min(_SHOWN, len(found))} of {count(len(found))}"
     shown = table(caption, names, [_lesson(*each) for each in found[:_SHOWN]], words=4)
