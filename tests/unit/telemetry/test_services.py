@@ -153,7 +153,8 @@ async def test_a_store_that_goes_and_comes_back_is_seen_to() -> None:
     store = Failing()
 
     async def until(up: float) -> None:
-        while REGISTRY.get_sample_value("policysweep_bank_store_up", {"store": "probe"}) != up:
+        store_up = {"store": "probe"}
+        while REGISTRY.get_sample_value("policysweep_bank_store_up", store_up) != up:  # noqa: ASYNC110 - polls
             await asyncio.sleep(0.001)
 
     async with probed(store, "probe", seconds=0.001):
