@@ -43,6 +43,7 @@ class Authority:
             _builder(name, name, key, (-_DAY, 365 * _DAY))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(signs=True), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
         return cls(built.sign(key, hashes.SHA256()), key)
 
@@ -78,6 +79,7 @@ class Authority:
             _builder(names[0], str(issuer), key, valid)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs=False), critical=True)
+            .add_extension(_authority_key(self.key), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(x509.SubjectAlternativeName(list(_alternatives(names))), critical=False)
         )
@@ -104,6 +106,10 @@ def _builder(
         now + valid[0],
         now + valid[1],
     )
+
+
+def _authority_key(key: ec.EllipticCurvePrivateKey) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key())
 
 
 def _name(common: str) -> x509.Name:
