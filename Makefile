@@ -5,7 +5,7 @@ bin := .venv/bin
 stamp := .venv/.installed
 code := policysweep services examples tests bench scripts
 
-.PHONY: setup tau2 sweep test check lint types proto proto-check proto-baseline k8s-check image-check dashboards prometheus-check lock bench clean
+.PHONY: setup tau2 sweep stream test test-vllm sweep-smollm check lint types proto proto-check proto-baseline k8s-check image-check dashboards prometheus-check lock bench clean
 
 setup: $(stamp)
 
@@ -24,8 +24,24 @@ tau2: setup
 sweep: setup
 	$(bin)/policysweep run examples/quickstart.yaml --store $(STORE)
 
+# Memories that learn: tau2-bench tasks, five seeds, four trials, four methods; ends with the report.
+stream: tau2
+	$(bin)/policysweep stream examples/streams.yaml --store $(STORE)
+
 test: setup
 	$(bin)/python -m pytest
+
+# The services against real vLLM servers on the CPU: docs/real-models.md. The first time builds vLLM's environment
+# and the models in a cache outside the clone.
+test-vllm: setup
+	$(bin)/python -m scripts.vllm.build
+	$(bin)/python -m pytest tests/vllm
+
+# Four scenarios on a real open model without a GPU, with their report. Small limits, since two cores write ten
+# tokens a second: see docs/real-models.md. An answer of the judge that is cut is not asked for again.
+sweep-smollm: setup
+	POLICYSWEEP_JUDGE_PARSE_ATTEMPTS=1 $(bin)/python -m scripts.vllm.serve smollm --port 8723 -- \
+		$(bin)/policysweep run examples/smollm.yaml --store $(STORE)
 
 check: lint types proto-check
 
