@@ -23,6 +23,7 @@
     │   ├── ServiceContractError   a simulator or judge that breaks the contract
     │   ├── MessageTooLarge        a request or an answer beyond the limit of one gRPC message
     │   └── StoreError             between driver and store
+    │       └── StoreUnavailable           it cannot be reached, or is not well: sat out before it is raised
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
     ├── JudgeUnusable              a judge model whose answers cannot be used: a fault of the judge
@@ -182,6 +183,12 @@ class StoreError(InfrastructureError):
     """The results store refused or lost a read or write; the old state stands."""
 
     reason = "STORE_ERROR"
+
+
+class StoreUnavailable(StoreError):
+    """The results store cannot be reached, or says itself that it is not well. It may pass."""
+
+    reason = "STORE_UNAVAILABLE"
 
 
 class AgentContractError(PolicysweepError):

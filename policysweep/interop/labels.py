@@ -72,7 +72,9 @@ async def import_labels(ledger: RunLedger, path: Path, metrics: Metrics | None) 
         raise InputError(f"{path}: no label in it")
     content = _encode(label for _, label in found)
     name = f"{hashlib.sha256(content).hexdigest()}.jsonl"
-    new = await ledger.folder(LABELS).create(name, content)
+    folder = ledger.folder(LABELS)
+    new = not await folder.exists(name)
+    await folder.create(name, content)
     return LabelImport(content.count(b"\n"), f"{LABELS}/{name}", new)
 
 

@@ -105,7 +105,7 @@ class RunLedger:
             notes += [note for note in [version_note(standing.version, manifest.version)] if note]
         # After the manifest, so that a refused sweep writes nothing. Who dies in between is completed here.
         for name, data in files.items():
-            if not await self._store.create(name, data) and await self._store.read(name) != data:
+            if not await self._store.create(name, data):
                 raise self._mismatch([describe_difference(await self.read_inputs(), inputs)])
         return notes
 

@@ -46,9 +46,9 @@ async def open_any_run(url: str) -> RunLedger | StreamLedger:
     """The ledger of a standing run of either kind. InputError as `open_run`."""
     store = ResultStore.from_url(url)
     if await store.exists(MANIFEST):
-        return RunLedger(store)
+        return RunLedger(ResultStore.from_url(url, patient=True))
     if await store.exists(STREAM_MANIFEST):
-        return StreamLedger(store)
+        return StreamLedger(ResultStore.from_url(url, patient=True))
     below = [name for name in await store.folders() if await _is_run(store.within(name))]
     found = f"; the runs in it are {', '.join(f'{store.url}/{name}' for name in below)}" if below else ""
     raise InputError(f"{url}: not a run: there is no {MANIFEST} or {STREAM_MANIFEST} in it{found}")

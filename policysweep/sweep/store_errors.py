@@ -3,6 +3,9 @@
 obstore reports a fault as an exception whose text is one line for a reader and a dump of its internals. The
 reason is what is specific in it: an operating system's message or the code that an object store answered.
 That, or the system's error number, decides the advice.
+
+An object store that refuses a request (4xx) means it, and a local directory means all that it says. What is
+left may pass: no connection, a lost one, a server that is not well or asks for patience.
 """
 
 from __future__ import annotations
@@ -13,15 +16,20 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from obstore.exceptions import BaseError, UnauthenticatedError
+from obstore.exceptions import BaseError, GenericError, UnauthenticatedError
 
-from policysweep.errors import StoreError
+from policysweep.errors import StoreError, StoreUnavailable
 
 _FREE_SPACE = "free space there and run the same command again; what is recorded stays"
 _HARD_LINKS = "choose a directory on a file system that allows hard links, which create-if-absent needs"
 _NO_BUCKET = "create it first; the store does not do that"
 _CREDENTIALS = "check the store's credentials in the environment and what they allow"
 _ELSE = "check the URL, the network and the store's settings in the environment"
+
+_FINAL = re.compile(r"status code: 4(?!08|29)\d\d|builder error")
+"""A refusal that another try cannot change, or a request that cannot even be made."""
+_IDLE = "<Code>RequestTimeout</Code>"
+"""How S3 says, with status 400, that a connection was too slow for it."""
 
 _BY_ERRNO = {
     errno.ENOSPC: _FREE_SPACE,
@@ -54,12 +62,28 @@ _BY_WORD = {
 
 @contextmanager
 def storing(action: str, url: str, name: str = "") -> Iterator[None]:
-    """Turn any refusal of the store into a StoreError: what could not be done, where, why, what to do."""
+    """Turn any refusal of the store into a StoreError: what could not be done, where, why, what to do.
+
+    It is a StoreUnavailable when it may pass.
+    """
     try:
         yield
     except (BaseError, OSError) as error:
         where = f"{url}/{name}" if name else url
-        raise StoreError(f"cannot {action} {where}: {_reason(error)}; {_advice(error)}") from error
+        kind = StoreUnavailable if _may_pass(error) else StoreError
+        raise kind(f"cannot {action} {where}: {_reason(error)}; {_advice(error)}") from error
+
+
+def is_missing_bucket(error: FileNotFoundError) -> bool:
+    """Whether there is no such bucket, where only a blob may be missing."""
+    return any(word in str(error) for word, advice in _BY_WORD.items() if advice == _NO_BUCKET)
+
+
+def _may_pass(error: Exception) -> bool:
+    text = str(error)
+    if not isinstance(error, GenericError) or text.startswith("Generic LocalFileSystem"):
+        return False
+    return _IDLE in text or not _FINAL.search(text)
 
 
 def _reason(error: Exception) -> str:

@@ -310,10 +310,10 @@ async def test_open_run_finds_runs_and_says_where_they_are(tmp_path: Path) -> No
     with pytest.raises(InputError) as raised:
         await open_run(str(tmp_path / "runs"))
     assert str(raised.value) == (
-        f"{tmp_path}/runs: not a run: there is no manifest.json in it; "
+        f"{tmp_path}/runs: not a run: there is no manifest.json or stream-manifest.json in it; "
         f"the runs in it are {tmp_path}/runs/one, {tmp_path}/runs/two"
     )
-    with pytest.raises(InputError, match=r"other: not a run: there is no manifest\.json in it$"):
+    with pytest.raises(InputError, match=r"other: not a run: there is no manifest\.json or .* in it$"):
         await open_run(str(tmp_path / "runs" / "other"))
     with pytest.raises(InputError, match=r"three: no such directory"):
         await open_run(str(tmp_path / "runs" / "three"))

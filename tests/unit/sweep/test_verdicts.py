@@ -165,7 +165,10 @@ async def test_the_first_verdict_stands() -> None:
 
 async def test_of_many_writers_one_wins() -> None:
     _, ledger = await begun("ada")
-    written = await asyncio.gather(*(ledger.write(verdict()) for _ in range(20)))
+    verdicts = [verdict() for _ in range(20)]
+    for number, each in enumerate(verdicts):
+        each.recorded_at.nanos = number
+    written = await asyncio.gather(*(ledger.write(each) for each in verdicts))
     assert sum(written) == 1
 
 
