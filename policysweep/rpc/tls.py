@@ -15,6 +15,7 @@ from __future__ import annotations
 import ipaddress
 import ssl
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,9 @@ from policysweep.errors import InputError
 _log = structlog.get_logger(__name__)
 _FLIGHTS = 8
 """More than the exchanges of any handshake."""
+
+_PATIENCE_SECONDS = 5.0
+"""Time after which files that were refused are read again."""
 
 Version = tuple[tuple[int, int, int], ...]
 """What tells one content of the files from the next: device, inode and time of each."""
@@ -91,6 +95,7 @@ class Credentials:
         self.files = files
         self._serves = serves
         self._lock = threading.Lock()
+        self._look_again = 0.0
         self._ends = 0.0
         self._seen, self._pem = self._read()
         # Asked for at each scrape, so that a process to which nobody connects tells of a renewal too.
@@ -122,13 +127,19 @@ class Credentials:
     def current(self) -> Pem:
         """What the files hold now: the same object for as long as they stay as they are."""
         with self._lock:
-            try:
-                if _version(self.files) != self._seen:
-                    self._seen, self._pem = self._read()
-                    _log.info("certificate renewed", cert=str(self.files.cert))
-            except InputError as error:
-                _log.error("certificate not renewed, the one before stays in force", problem=str(error))
+            if _version(self.files) != self._seen and time.monotonic() >= self._look_again:
+                self._renew()
             return self._pem
+
+    def _renew(self) -> None:
+        try:
+            self._seen, self._pem = self._read()
+        except InputError as error:
+            # Not for good: what is not valid yet, or half written, may be so no longer.
+            self._look_again = time.monotonic() + _PATIENCE_SECONDS
+            _log.error("certificate not renewed, the one before stays in force", problem=str(error))
+        else:
+            _log.info("certificate renewed", cert=str(self.files.cert))
 
     def _expiry(self) -> float:
         self.current()
@@ -156,8 +167,8 @@ def _version(files: TlsFiles) -> Version:
 def _stat(path: Path) -> tuple[int, int, int]:
     try:
         found = path.stat()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except OSError:
+        return 0, 0, 0  # reading it will tell
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import grpc
@@ -253,6 +253,22 @@ async def test_a_renewal_that_does_not_hold_together_changes_nothing(ours: Party
     served.files.key.write_bytes(driver.files.key.read_bytes())
     async with open_channel(served.address, driver) as channel:
         await ask_agent(channel)
+
+
+def test_files_that_were_refused_are_looked_at_again_after_a_while(
+    ours: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials = Credentials(ours.issue())
+    before = credentials.current()
+    ours.issue(valid=NOT_YET)
+    with capture_logs() as logs:
+        assert credentials.current() is credentials.current() is before
+    assert [entry["event"][:23] for entry in logs] == ["certificate not renewed"]
+    credentials.files.key.unlink()
+    assert credentials.current() is before
+    ours.issue()
+    monkeypatch.setattr("policysweep.rpc.tls.time", SimpleNamespace(monotonic=lambda: float("inf")))
+    assert credentials.current() is not before
 
 
 @pytest.mark.parametrize("serves", [True, False])
