@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,30 +17,17 @@ import pytest
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2
 
+from .browsing import MARKS, NO_PLAYWRIGHT, Open
 from .samples import AGENTS, PERSONAS, TASKS, SampleRun, plant, sample_run, unit_id
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-)
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
 HOSTILE = '</script><img src=x onerror="window.hit=1"><b>\'&\u2028\u2029\u202e${1}`'
 UNITS = TASKS * PERSONAS * len(AGENTS)
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium"),
-]
+pytestmark = MARKS
 
 
 @dataclass(frozen=True)
@@ -66,54 +53,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
         hostile=hostile.write(folder / "hostile"),
         run=run,
     )
-
-
-@pytest.fixture(scope="module")
-def browser(site: Site) -> Iterator[Browser]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
-@dataclass
-class Tab:
-    """A page with what went wrong on it."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-
-
-Open = Callable[..., Tab]
-
-
-@pytest.fixture(name="tabs", scope="module")
-def tabs_fixture(browser: Browser) -> Iterator[dict[str, Tab]]:
-    """Open tabs by report, width and options: tests share them, since a view is what its address says."""
-    found: dict[str, Tab] = {}
-    yield found
-    for tab in found.values():
-        tab.page.context.close()
-
-
-@pytest.fixture(name="open_")
-def open_fixture(browser: Browser, tabs: dict[str, Tab]) -> Iterator[Open]:
-    """Open a report at an address within it; afterwards no page must have had anything to complain about."""
-
-    def open_page(path: Path, place: str = "", width: int = 1280, **options: str) -> Tab:
-        key = f"{path} {width} {options}"
-        if key not in tabs:
-            context = browser.new_context(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]  # options of new_context, passed through
-            context.set_default_timeout(10_000)
-            tab = tabs[key] = Tab(context.new_page())
-            tab.page.on("console", lambda message: tab.complaints.append(message.text))
-            tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tabs[key].page.goto(f"file://{path}{place or '#'}")
-        return tabs[key]
-
-    yield open_page
-    complaints = [complaint for tab in tabs.values() for complaint in tab.complaints]
-    assert complaints == []
 
 
 def hits(page: Page) -> int:
