@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging, policybank, prompts, tau2
+from bench import judging, policybank, prompts, streams, tau2
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -37,13 +37,16 @@ POLICYBANK = "policybank"
 PROMPTS = "prompts"
 """The case of `bench/prompts.py`."""
 
+STREAMS = "streams"
+"""The case of `bench/streams.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS]
+    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS, STREAMS]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
@@ -57,6 +60,14 @@ def main(names: list[str]) -> None:
         _policybank(console)
     if not names or PROMPTS in names:
         _prompts(console)
+    if not names or STREAMS in names:
+        _streams(console)
+
+
+def _streams(console: Console) -> None:
+    console.print(f"running case {STREAMS} ...", style="dim")
+    streams.save({**_where(), **streams.run(console)})
+    console.print(f"Written to {streams.RESULTS}", soft_wrap=True)
 
 
 def _prompts(console: Console) -> None:
