@@ -1,8 +1,9 @@
 """The metrics of a driver, read from its own state whenever Prometheus asks: nothing is counted twice.
 
-A driver goes through stages: it plays units, or judges them. In each it has a `Progress` with a tally per
-agent and the backlog; the stages that it is done with stay visible as they ended. In the stage `judge` a unit
-is one conversation for one judge, and the label `agent` is the judge's name.
+A driver goes through stages: `play`, `judge`, or `stream`. In each it has a `Progress` with a tally per
+agent; the stages that it is done with stay visible as they ended. In the stage `judge` a unit is one
+conversation for one judge, and the label `agent` is the judge's name. In the stage `stream` a unit is a task,
+and the label is the stream's agent, method and regime.
 
 Counters count what this process did. `policysweep_units` is the state of the whole shard, earlier runs
 included: over all its states it adds up to the units planned.
@@ -46,10 +47,10 @@ class SweepMetrics(Collector):
         """The families with their samples of now."""
         families = _Families()
         for stage, (run, progress) in list(self._watched.items()):
-            loads = progress.backlog.load() if progress.backlog else {}
-            skipped = dict(progress.backlog.skipped) if progress.backlog else {}
+            loads = progress.loads()
             for agent, tally in list(progress.agents.items()):
-                families.add((run, stage, agent), tally, loads.get(agent, Load()), skipped.get(agent, 0))
+                load = loads.get(agent, Load())
+                families.add((run, stage, agent), tally, load, progress.skipped(agent))
         return families.all()
 
 

@@ -19,7 +19,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from policysweep.errors import PolicysweepError, ServiceContractError
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
-from policysweep.sweep.backlog import Attempt, Backlog
+from policysweep.sweep.backlog import Attempt, Backlog, Load
 from policysweep.sweep.records import record_problems
 from policysweep.v1 import (
     episode_pb2,
@@ -80,6 +80,14 @@ class Progress:
 
     agents: dict[str, Tally] = field(default_factory=dict)
     backlog: Backlog | None = None
+
+    def loads(self) -> Mapping[str, Load]:
+        """What each agent's units are doing now; none before they begin. Another thread may ask."""
+        return self.backlog.load() if self.backlog is not None else {}
+
+    def skipped(self, agent: str) -> int:
+        """Units of an agent that this invocation leaves to the next one."""
+        return self.backlog.skipped[agent] if self.backlog is not None else 0
 
     def total(self, name: str) -> int:
         """Sum of one tally over all agents."""

@@ -20,7 +20,7 @@ AGENT = Board(
     "One agent of a sweep, and the model behind it: choose both.",
     {
         "run": ("policysweep_units", "run"),
-        "agent": ('policysweep_units{run=~"$run", stage="play"}', "agent"),
+        "agent": ('policysweep_units{run=~"$run", stage=~"play|stream"}', "agent"),
         "model": ('policysweep_model_calls_total{role="agent"}', "model"),
     },
     {
@@ -41,7 +41,7 @@ AGENT = Board(
                 "Time left",
                 "s",
                 "At the speed of the last five minutes.",
-                [(f'max(agent:policysweep_eta_seconds{{{_AGENT}, stage="play"}})', "")],
+                [(f'max(agent:policysweep_eta_seconds{{{_AGENT}, stage=~"play|stream"}})', "")],
                 6,
                 base="blue",
             ),
@@ -50,7 +50,7 @@ AGENT = Board(
                 "Units per minute",
                 "short",
                 "Recorded or failed.",
-                [(f'sum(agent:policysweep_units_per_minute:rate5m{{{_AGENT}, stage="play"}})', "")],
+                [(f'sum(agent:policysweep_units_per_minute:rate5m{{{_AGENT}, stage=~"play|stream"}})', "")],
                 6,
                 base="blue",
             ),
@@ -69,7 +69,7 @@ AGENT = Board(
                 "Units by state",
                 "short",
                 "They add up to the units planned.",
-                [(f'sum by (state) (policysweep_units{{{_AGENT}, stage="play"}})', "{{state}}")],
+                [(f'sum by (state) (policysweep_units{{{_AGENT}, stage=~"play|stream"}})', "{{state}}")],
             ),
             Panel(
                 "stack",

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from scripts.dashboards.panels import Board, Panel, quantiles, rate
 
 _RUN = 'run=~"$run"'
-_PLAYED = f'{_RUN}, stage="play"'
-_STATES = f'sum by (state) (policysweep_units{{{_RUN}, stage="%s"}})'
+_PLAYED = f'{_RUN}, stage=~"play|stream"'
+_JUDGED = f'{_RUN}, stage="judge"'
 
 
-def _progress(stage: str, what: str) -> Sequence[Panel]:
-    at = f'{_RUN}, stage="{stage}"'
+def _states(at: str) -> str:
+    return f"sum by (state) (policysweep_units{{{at}}})"
+
+
+def _progress(at: str, what: str) -> Sequence[Panel]:
     done = f'policysweep_units{{{at}, state="done"}}'
     return [
         Panel(
@@ -63,13 +66,13 @@ SWEEP = Board(
     {"run": ("policysweep_units", "run")},
     {
         "Playing": [
-            *_progress("play", "Play"),
+            *_progress(_PLAYED, "Play"),
             Panel(
                 "stack",
                 "Units by state",
                 "short",
                 "They add up to the units planned.",
-                [(_STATES % "play", "{{state}}")],
+                [(_states(_PLAYED), "{{state}}")],
             ),
             Panel(
                 "bars",
@@ -78,8 +81,8 @@ SWEEP = Board(
                 "Share of each agent's units that have a record.",
                 [
                     (
-                        f'sum by (agent) (policysweep_units{{{_RUN}, stage="play", state="done"}}) '
-                        f'/ sum by (agent) (policysweep_units{{{_RUN}, stage="play"}})',
+                        f'sum by (agent) (policysweep_units{{{_PLAYED}, state="done"}}) '
+                        f"/ sum by (agent) (policysweep_units{{{_PLAYED}}})",
                         "{{agent}}",
                     )
                 ],
@@ -90,21 +93,21 @@ SWEEP = Board(
                 "Units per minute by agent",
                 "short",
                 "Units settled, recorded or failed.",
-                [(f'agent:policysweep_units_per_minute:rate5m{{{_RUN}, stage="play"}}', "{{agent}}")],
+                [(f"agent:policysweep_units_per_minute:rate5m{{{_PLAYED}}}", "{{agent}}")],
             ),
             Panel(
                 "graph",
                 "Time left by agent",
                 "s",
                 "Units left at the speed of the last five minutes.",
-                [(f'agent:policysweep_eta_seconds{{{_RUN}, stage="play"}}', "{{agent}}")],
+                [(f"agent:policysweep_eta_seconds{{{_PLAYED}}}", "{{agent}}")],
             ),
             Panel(
                 "bars",
                 "Coverage by agent",
                 "percentunit",
                 "Share of the settled units that will count. Below 95% the report withholds the headline.",
-                [(f'agent:policysweep_coverage:ratio{{{_RUN}, stage="play"}}', "{{agent}}")],
+                [(f"agent:policysweep_coverage:ratio{{{_PLAYED}}}", "{{agent}}")],
                 limits={0.95: "green"},
                 base="red",
                 alert="PolicysweepCoverageLow",
@@ -124,13 +127,13 @@ SWEEP = Board(
             ),
         ],
         "Judging": [
-            *_progress("judge", "Judge"),
+            *_progress(_JUDGED, "Judge"),
             Panel(
                 "stack",
                 "Units by state",
                 "short",
                 "One conversation for one judge each.",
-                [(_STATES % "judge", "{{state}}")],
+                [(_states(_JUDGED), "{{state}}")],
             ),
             Panel(
                 "graph",
