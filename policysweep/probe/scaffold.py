@@ -38,6 +38,8 @@ class AgentEntry:
     api_key_env: str = ""
     thinks: bool = False
     max_tokens: int | None = None
+    context_tokens: int | None = None
+    """The context's length, where the server does not list it."""
     rehearsal: bool = False
 
     def settings(self) -> dict[str, str | float]:
@@ -49,6 +51,8 @@ class AgentEntry:
             settings["tool_mode"] = self.tool_mode
         if self.max_tokens is not None:
             settings["max_tokens"] = self.max_tokens
+        if self.context_tokens is not None:
+            settings["context_tokens"] = self.context_tokens
         if self.thinks:
             settings["model_timeout_seconds"] = _THINKING_SECONDS
         return settings
@@ -57,7 +61,8 @@ class AgentEntry:
 def agent_entry(result: ProbeResult, tool_mode: ToolMode, api_key_env: str = "") -> AgentEntry:
     """The agent that a probed model makes."""
     thinks = bool(result.findings[THOUGHTS.name].data.get("thinks"))
-    context = result.findings[CONTEXT.name].data.get("max_model_len")
+    told = result.findings[CONTEXT.name].data
+    context = told.get("max_model_len")
     # Half of the context is for the prompt.
     room = context // 2 if isinstance(context, int) else _THINKING_TOKENS
     return AgentEntry(
@@ -69,6 +74,7 @@ def agent_entry(result: ProbeResult, tool_mode: ToolMode, api_key_env: str = "")
         api_key_env=api_key_env,
         thinks=thinks,
         max_tokens=min(_THINKING_TOKENS, room) if thinks else None,
+        context_tokens=context if isinstance(context, int) and not told.get("listed") else None,
         rehearsal=result.rehearsal,
     )
 

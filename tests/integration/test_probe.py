@@ -124,7 +124,7 @@ class TestFindings:
 
         async with answering(handler) as url:
             result = await probed(url)
-        assert result.findings["context length"].data == {"max_model_len": 20_000}
+        assert result.findings["context length"].data == {"max_model_len": 20_000, "listed": 0}
         assert verdicts(result)["prefix cache"] == "unknown"  # neither usage nor metrics
         assert verdicts(result)["logprobs"] == "no"
 

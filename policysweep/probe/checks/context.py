@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from policysweep.errors import PolicysweepError
-from policysweep.probe.finding import Finding, no, partly, unknown, yes
+from policysweep.probe.finding import Finding, Verdict, unknown, yes
 from policysweep.probe.server import ModelServer
 
 NEEDED_TOKENS = 16_384
@@ -21,13 +21,15 @@ _ABSURD_TOKENS = 100_000_000
 
 async def context_length(server: ModelServer) -> Finding:
     """The context in tokens, prompt and answer together."""
-    length = _listed_length(server) or await _length_by_refusal(server)
+    listed = _listed_length(server)
+    length = listed or await _length_by_refusal(server)
     if length is None:
         return unknown("neither the list of models nor a refusal tells the context length")
+    data = {"max_model_len": length, "listed": int(listed is not None)}
     if length >= NEEDED_TOKENS:
-        return yes(f"{length} tokens", max_model_len=length)
+        return yes(f"{length} tokens", **data)
     short = f"{length} tokens; agents and judges want {NEEDED_TOKENS}, customers {CUSTOMER_TOKENS}"
-    return (partly if length >= CUSTOMER_TOKENS else no)(short, max_model_len=length)
+    return Finding(Verdict.PARTLY if length >= CUSTOMER_TOKENS else Verdict.NO, short, data=data)
 
 
 def _listed_length(server: ModelServer) -> int | None:

@@ -10,7 +10,8 @@ from policysweep.probe.server import ModelServer
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
 
-_TOKENS = 256
+_LIMITS = (64, 1024)
+_MORE_ROOM = "max_tokens of the agent, customer or judge, well above the length of its thoughts"
 _THOUGHT_TAGS = ("<think>", "</think>", "<reasoning>", "<|channel|>analysis")
 _FIELDS = ("reasoning_content", "reasoning")
 """Where servers put thoughts: the older and the newer name."""
@@ -31,24 +32,20 @@ async def served(server: ModelServer) -> Finding:
 
 
 async def chat(server: ModelServer) -> Finding:
-    """A short question gets a text, and the tokens are counted."""
-    reply = await server.complete(
-        ChatRequest(
-            messages=[{"role": "user", "content": "Say hello in one short sentence."}],
-            sampling=agent_pb2.Sampling(max_tokens=_TOKENS),
+    """A short question gets a text. A model that thinks first is asked again, with room for its thoughts."""
+    for limit in _LIMITS:
+        reply = await server.complete(
+            ChatRequest(
+                messages=[{"role": "user", "content": "Say hello in one short sentence."}],
+                sampling=agent_pb2.Sampling(max_tokens=limit),
+            )
         )
-    )
-    seconds, tokens = round(reply.usage.latency_seconds, 3), reply.usage.completion_tokens
-    if reply.text.strip():
-        return yes(f"{tokens} tokens in {seconds:g} s", seconds=seconds, tokens=tokens)
-    if reply.finish_reason == ep.FINISH_REASON_LENGTH:
-        return partly(
-            f"no text within {_TOKENS} tokens: the model thinks longer than that",
-            "max_tokens of the agent, customer or judge, well above the length of its thoughts",
-            seconds=seconds,
-            tokens=tokens,
-        )
-    return no("the answer was empty", f"for a model that thinks, {flags.REASONING}")
+        speed = {"seconds": round(reply.usage.latency_seconds, 3), "tokens": reply.usage.completion_tokens}
+        if reply.text.strip():
+            return yes(f"{speed['tokens']} tokens in {speed['seconds']:g} s", **speed)
+        if reply.finish_reason != ep.FINISH_REASON_LENGTH:
+            return no("the answer was empty", f"for a model that thinks, {flags.REASONING}")
+    return partly(f"no text within {limit} tokens: the model thinks longer than that", _MORE_ROOM, **speed)
 
 
 async def usage(server: ModelServer) -> Finding:
@@ -88,7 +85,7 @@ async def thoughts_apart(server: ModelServer) -> Finding:
     if choice.get("finish_reason") == "length":
         return partly(
             f"thoughts come in {field}, but no text within {server.answer_tokens} tokens",
-            "max_tokens, well above the length of its thoughts",
+            _MORE_ROOM,
             thinks=1,
         )
     return no(f"the whole answer came in {field}: the parser waits for an end of thoughts in vain", thinks=1)

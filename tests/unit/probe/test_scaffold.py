@@ -36,6 +36,7 @@ ENTRIES = {
         api_key_env="MODEL_KEY",
         thinks=True,
         max_tokens=8192,
+        context_tokens=32_768,
         rehearsal=True,
     ),
 }
@@ -122,5 +123,6 @@ def test_a_model_that_thinks_gets_room_and_time() -> None:
         ProbeResult("http://host/v1", "a/B", findings=found, ramp=Ramp(steps, "")), "native", "KEY"
     )
     assert (entry.max_tokens, entry.concurrency, entry.api_key_env) == (6_000, 2, "KEY")
+    assert entry.context_tokens == 12_000  # not listed
     assert "agent_call_seconds: 300" in sweep_file(entry)
     assert entry.settings()["model_timeout_seconds"] == 300

@@ -65,7 +65,7 @@ dataset: {source: builtin}
 scenarios: {tasks: [task_000, task_E01], personas: [anna], limit: 5}
 agents:
   - {name: q, model: qwen, model_url: "http://vllm:8000/v1", api_key_env: KEY, temperature: 0, top_p: 0.9,
-     max_tokens: 512}
+     max_tokens: 512, model_timeout_seconds: 90, tool_mode: prompted}
   - {name: remote, target: "dns:///agent:50052"}
 customer: {model: llama, model_url: "https://host/v1", temperature: 0.7}
 agent_persona: {assignment: fixed, persona: VERY_HELPFUL}
@@ -84,6 +84,8 @@ max_attempts: 2
         "temperature": 0.0,
         "top_p": 0.9,
         "max_tokens": 512,
+        "model_timeout_seconds": 90.0,
+        "tool_mode": "prompted",
     }
     assert spec.agents[1].target == "dns:///agent:50052"
     assert spec.customer is not None
@@ -152,6 +154,12 @@ max_attempts: 2
             "name: x\nagents: [{name: a, model: m, model_url: 'http://h', api_key_env: sk-123}]",
             "sweep.yaml:2: agents[0].api_key_env: must be the name of an environment variable, "
             "not the key itself",
+        ),
+        (
+            SMALL + "judges: [{name: j, target: 'h:1', tool_mode: prompted}]",
+            "sweep.yaml:3: judges[0].tool_mode: unknown field; the fields here are api_key_env, "
+            "context_tokens, max_tokens, model, model_timeout_seconds, model_url, name, target, temperature, "
+            "top_p",
         ),
         (SMALL + "trials: 0", "sweep.yaml:3: trials: must be at least 1, not 0"),
         (SMALL + "seed: 2147483648", "sweep.yaml:3: seed: must be at most 2147483647, not 2147483648"),
