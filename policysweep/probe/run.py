@@ -98,12 +98,14 @@ class Prober:
 
     async def _asked(self, capability: Capability) -> Finding:
         began = self._loop.time()
+        if began >= self._ends:
+            return unknown("the time limit was reached before")
         ends = min(self._ends, began + (_CHAT_SECONDS if capability is CHAT else _CHECK_SECONDS))
         try:
             async with asyncio.timeout_at(ends):
                 return await capability.check(self._server)
         except TimeoutError:
-            return unknown(f"no answer within {max(0.0, self._loop.time() - began):.0f} s")
+            return unknown(f"no answer within {self._loop.time() - began:.0f} s")
         except ModelServerRejected as error:
             return no(self._short(error))
         except PolicysweepError as error:

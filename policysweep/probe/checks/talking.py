@@ -10,6 +10,7 @@ from policysweep.probe.server import ModelServer
 from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
 
+_NAMES_SHOWN = 8
 _LIMITS = (64, 1024)
 _MORE_ROOM = "max_tokens of the agent, customer or judge, well above the length of its thoughts"
 _THOUGHT_TAGS = ("<think>", "</think>", "<reasoning>", "<|channel|>analysis")
@@ -25,10 +26,12 @@ async def served(server: ModelServer) -> Finding:
         return no(str(error), "--api-key-env VARIABLE with the server's key, or the URL that ends at /v1")
     except ModelServerError as error:
         return no(str(error))
-    listed = ", ".join(str(card.get("id")) for card in server.cards) or "no model"
+    names = [str(card.get("id")) for card in server.cards]
+    more = len(names) - _NAMES_SHOWN
+    listed = ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "") or "no model"
     if not server.card:
         return no(f"the server lists {listed}", "--model NAME with one that is listed")
-    return yes(f"listed: {listed}", models=len(server.cards))
+    return yes(f"{server.model}; the server lists {listed}", models=len(names))
 
 
 async def chat(server: ModelServer) -> Finding:
