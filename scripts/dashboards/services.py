@@ -71,6 +71,23 @@ SERVICES = Board(
         ],
         "gRPC": [
             Panel(
+                "bars",
+                "Certificates end in",
+                "s",
+                "By process; those that speak without TLS have none.",
+                [
+                    (
+                        "min by (service, instance) "
+                        "(policysweep_tls_certificate_expiry_timestamp_seconds - time()) < Inf",
+                        "{{service}} {{instance}}",
+                    )
+                ],
+                24,
+                limits={604800: "green"},
+                base="red",
+                alert="PolicysweepCertificateExpiring",
+            ),
+            Panel(
                 "stack",
                 "Calls by method",
                 "reqps",

@@ -4,8 +4,8 @@ All processes are those that a cluster runs, and are scraped by the shipped conf
 of pods is replaced, by a list of the local ports under the labels that Kubernetes would give. The rehearsal
 model fails some calls, so that failures, retries and back-off are there to be seen. A target where nothing
 listens makes one alert pending. Alerts are asked for without their thresholds: what those do is tested by
-promtool, in tests/unit/telemetry. Qdrant takes no part: it has no server here, and the bank keeps what it has
-in memory.
+promtool, in tests/unit/telemetry. Calls go over TLS, as certificates have metrics too. Qdrant takes no part:
+it has no server here, and the bank keeps what it has in memory.
 """
 
 from __future__ import annotations
@@ -74,6 +74,9 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.targets: list[Target] = []
+        self._certificates = folder / "certificates"
+        make = [sys.executable, str(ROOT / "scripts" / "dev_certificates.py"), str(self._certificates)]
+        subprocess.run(make, check=True)
         self._running: list[subprocess.Popen[bytes]] = []
 
     def start(self, *argv: str) -> subprocess.Popen[bytes]:
@@ -81,6 +84,19 @@ class Machine:
             process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=log, cwd=ROOT)
         self._running.append(process)
         return process
+
+    def tls(self, name: str) -> list[str]:
+        """The flags by which a process shows its certificate."""
+        folder = self._certificates / name
+        files = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+        return [part for flag, file in files.items() for part in (f"--tls-{flag}", str(folder / file))]
+
+    def channel(self, target: str) -> grpc.Channel:
+        """A channel to a service of ours, as the driver opens it."""
+        key, certificate, authority = (
+            (self._certificates / "driver" / file).read_bytes() for file in ("tls.key", "tls.crt", "ca.crt")
+        )
+        return grpc.secure_channel(target, grpc.ssl_channel_credentials(authority, key, certificate))
 
     def serve(self, module: str, *flags: str) -> str:
         """Start a service of ours; the address that it announces."""
@@ -93,9 +109,8 @@ class Machine:
     def service(self, name: str, *flags: str) -> str:
         """Start a gRPC service with metrics."""
         self.targets.append(Target(name, free_port()))
-        return self.serve(
-            f"services.{name}", "--metrics-listen", f"127.0.0.1:{self.targets[-1].port}", *flags
-        )
+        metrics = f"127.0.0.1:{self.targets[-1].port}"
+        return self.serve(f"services.{name}", "--metrics-listen", metrics, *self.tls(name), *flags)
 
     def log(self) -> str:
         return (self.folder / "processes.log").read_text("utf-8", "replace")[-3000:]
@@ -160,14 +175,14 @@ class BankUser(threading.Thread):
     The model behind the bank fails now and then; what failed is asked again, as everywhere.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, channel: grpc.Channel) -> None:
         super().__init__(daemon=True)
-        self._target = target
+        self._channel = channel
         self._stopped = threading.Event()
 
     def run(self) -> None:
         revision = 0
-        with grpc.insecure_channel(self._target) as channel:
+        with self._channel as channel:
             stub = policybank_pb2_grpc.PolicyBankServiceStub(channel)
             while not self._stopped.wait(0.3):
                 try:
@@ -247,11 +262,12 @@ def test_every_query_finds_data(machine: Machine) -> None:
     metrics = free_port()
     machine.targets += [Target("driver", metrics), Target("simulator", free_port())]
     watching = prometheus(machine)
+    sweep = sweep_file(machine.folder, simulator, agents, judge)
     driver = machine.start(
-        sys.executable, "-m", "policysweep", "run", str(sweep_file(machine.folder, simulator, agents, judge)),
-        "--store", str(machine.folder / "store"), "--no-report", "--metrics-listen", f"127.0.0.1:{metrics}",
+        sys.executable, "-m", "policysweep", "run", str(sweep), "--store", str(machine.folder / "store"),
+        "--no-report", "--metrics-listen", f"127.0.0.1:{metrics}", *machine.tls("driver"),
     )  # fmt: skip
-    user = BankUser(bank)
+    user = BankUser(machine.channel(bank))
     user.start()
     wait_for(watching)
     try:
