@@ -1,7 +1,7 @@
 """The manifests as kustomize renders them, and the questions that the rules ask of them.
 
-An installation is an overlay with the sweeps that are meant for it. Everything is read from what is rendered,
-so a rule holds whatever mixture of bases, components and patches led to it.
+An installation is an overlay with the sweeps and streams that are meant for it. Everything is read from what
+is rendered, so a rule holds whatever mixture of bases, components and patches led to it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ ROOT = Path(__file__).parents[3]
 K8S = ROOT / "deploy" / "k8s"
 SWEEPS_OF = {"local": "rehearsal", "gpu": "open-models", "production": "open-models"}
 """The folder of sweeps/ that is meant for each overlay."""
+STREAMS_OF = {"gpu": "open-models", "production": "open-models"}
+"""The folder of streams/ that is meant for each overlay; a rehearsal needs gold actions, see docs/tau2.md."""
 
 NAME = "app.kubernetes.io/name"
 _POD_KINDS = ("Deployment", "StatefulSet", "Job")
@@ -173,13 +175,16 @@ def selected(labels: Mapping[str, str], workloads: Sequence[Workload]) -> list[W
 
 @functools.cache
 def installation(overlay: str) -> Installation:
-    """An overlay together with its sweeps."""
+    """An overlay together with its sweeps and streams."""
     parts = [K8S / "overlays" / overlay]
-    parts += [
-        file.parent for file in sorted((K8S / "sweeps" / SWEEPS_OF[overlay]).rglob("kustomization.yaml"))
-    ]
+    jobs = [K8S / "sweeps" / SWEEPS_OF[overlay]]
+    jobs += [K8S / "streams" / STREAMS_OF[overlay]] if overlay in STREAMS_OF else []
+    parts += [file.parent for folder in jobs for file in sorted(folder.rglob("kustomization.yaml"))]
     return Installation(overlay, [resource for part in parts for resource in build(part)])
 
+
+with_streams = pytest.mark.parametrize("overlay", tuple(STREAMS_OF))
+"""Runs a test for each installation that has streams, by the name of its overlay."""
 
 every_installation = pytest.mark.parametrize("overlay", tuple(SWEEPS_OF))
 """Runs a test for each installation, by the name of its overlay."""

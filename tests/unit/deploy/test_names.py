@@ -15,7 +15,9 @@ import policysweep.telemetry  # noqa: F401 - declares the metrics
 from policysweep import cli
 from policysweep.config import ModelEndpoint, ServiceConfig, load_config
 from policysweep.models.rehearsal.metrics import Metrics
-from policysweep.sweep.plan import parse_shard
+from policysweep.streams.spec import StreamSpec
+from policysweep.streams.spec import load_spec as load_streams
+from policysweep.sweep.plan import Shard, parse_shard
 from policysweep.sweep.spec import SweepSpec, load_spec
 from policysweep.v1 import agent_pb2, judge_pb2, policybank_pb2, simulator_pb2
 from services.agent.config import AgentConfig
@@ -23,7 +25,16 @@ from services.judge.config import JudgeConfig
 from services.policybank.config import PolicyBankConfig
 from services.simulator.config import SimulatorConfig
 
-from .rendering import K8S, ROOT, Installation, Workload, build, every_installation, installation
+from .rendering import (
+    K8S,
+    ROOT,
+    Installation,
+    Workload,
+    build,
+    every_installation,
+    installation,
+    with_streams,
+)
 
 CONFIGS: dict[str, type[ServiceConfig]] = {
     "simulator": SimulatorConfig,
@@ -171,12 +182,22 @@ def parse(arguments: list[str]) -> click.Context:
     return command.make_context(arguments[0], arguments[1:])
 
 
+def mounted(workload: Workload, name: str, tmp_path: Path) -> Path:
+    """The file of this name that a driver's pod mounts."""
+    (volume,) = (each for each in workload.pod["volumes"] if each["name"] == "sweep")
+    file = tmp_path / name
+    file.write_text(workload.configs[volume["configMap"]["name"]][name], encoding="utf-8")
+    return file
+
+
 def sweep_of(workload: Workload, tmp_path: Path) -> SweepSpec:
     """The sweep file that a driver's pod mounts."""
-    (volume,) = (each for each in workload.pod["volumes"] if each["name"] == "sweep")
-    file = tmp_path / "sweep.yaml"
-    file.write_text(workload.configs[volume["configMap"]["name"]]["sweep.yaml"], encoding="utf-8")
-    return load_spec(file)
+    return load_spec(mounted(workload, "sweep.yaml", tmp_path))
+
+
+def streams_of(workload: Workload, tmp_path: Path) -> StreamSpec:
+    """The stream file that a driver's pod mounts."""
+    return load_streams(mounted(workload, "streams.yaml", tmp_path))
 
 
 @every_installation
@@ -209,10 +230,7 @@ def test_a_sweep_names_services_that_exist(overlay: str, tmp_path: Path) -> None
     targets |= dict.fromkeys(spec.simulators or (), "simulator")
     assert set(targets.values()) == {"agent", "judge", "simulator"}
     for target, role in targets.items():
-        match = re.fullmatch(r"dns:///([a-z0-9-]+):(\d+)", str(target))
-        assert match, f"{target}: only dns:/// finds every pod"
-        (workload,) = owner.behind(match[1])
-        assert (workload.role, workload.port("grpc")) == (role, int(match[2]))
+        assert behind(owner, str(target)).role == role
 
 
 @every_installation
@@ -220,11 +238,58 @@ def test_what_follows_a_sweep_looks_at_its_run(overlay: str, tmp_path: Path) -> 
     owner = installation(overlay)
     (sweep,) = (each for each in owner.workloads if each.name.startswith("sweep-"))
     name = sweep_of(sweep, tmp_path).name
-    following = [each for each in owner.workloads if each.kind == "Job" and each != sweep]
+    following = [each for each in owner.workloads if each.environment().get("RUN") == name]
     assert {each.name for each in following} >= {f"report-{name}"}
     for job in following:
-        assert job.environment()["RUN"] == name
         assert job.environment()["STORE"] == sweep.environment()["STORE"]
+
+
+@every_installation
+def test_every_job_runs_something_or_looks_at_a_run(overlay: str, tmp_path: Path) -> None:
+    jobs = [each for each in installation(overlay).workloads if each.kind == "Job"]
+    runs = {sweep_of(each, tmp_path).name for each in jobs if each.name.startswith("sweep-")}
+    runs |= {streams_of(each, tmp_path).name for each in jobs if each.name.startswith("streams-")}
+    looking = [each.environment()["RUN"] for each in jobs if not each.name.startswith(("sweep-", "streams-"))]
+    assert set(looking) == runs
+
+
+@with_streams
+def test_every_index_of_a_stream_run_has_its_own_shard(overlay: str) -> None:
+    (job,) = (each for each in installation(overlay).workloads if each.name.startswith("streams-"))
+    shards = job.spec["completions"]
+    contexts = [parse(job.arguments(JOB_COMPLETION_INDEX=str(index))) for index in range(shards)]
+    assert [parse_shard(each.params["shard"]) for each in contexts] == [
+        Shard(index, shards) for index in range(shards)
+    ]
+    for context in contexts:
+        assert context.params["streams"] == Path("/etc/policysweep/streams.yaml")
+        assert context.params["report"] is False
+        assert context.params["metrics_listen"] == f"0.0.0.0:{job.port('metrics')}"
+
+
+@with_streams
+def test_a_stream_run_names_services_that_use_their_memory_as_it_says(overlay: str, tmp_path: Path) -> None:
+    owner = installation(overlay)
+    (job,) = (each for each in owner.workloads if each.name.startswith("streams-"))
+    spec = streams_of(job, tmp_path)
+    assert job.name == spec.name
+    roles = {str(spec.judge.target): "judge", str(spec.bank.target): "policybank"}
+    roles |= dict.fromkeys(spec.simulators or (), "simulator")
+    for target, role in roles.items():
+        assert behind(owner, target).role == role
+    for agent in spec.agents:
+        for mode, target in (agent.targets or {}).items():
+            environment = behind(owner, target).environment()
+            assert environment.get("POLICYSWEEP_AGENT_MEMORY", "none") == mode
+
+
+def behind(owner: Installation, target: str) -> Workload:
+    """The workload that a gRPC target means."""
+    match = re.fullmatch(r"dns:///([a-z0-9-]+):(\d+)", target)
+    assert match, f"{target}: only dns:/// finds every pod"
+    (workload,) = owner.behind(match[1])
+    assert workload.port("grpc") == int(match[2])
+    return workload
 
 
 @every_installation
