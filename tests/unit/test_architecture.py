@@ -18,6 +18,10 @@ PURE = (
     "policysweep/sweep/plan.py",
     "policysweep/report/statistics.py",
     "policysweep/report/agreement.py",
+    "policysweep/report/streams/estimates.py",
+    "policysweep/report/streams/comparisons.py",
+    "policysweep/report/streams/influence.py",
+    "policysweep/report/streams/summary.py",
 )
 IO_MODULES = {"aiohttp", "grpc", "obstore", "socket", "subprocess", "pathlib", "os", "io", "asyncio"}
 
