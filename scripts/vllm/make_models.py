@@ -45,7 +45,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    texts = sorted(str(package.metadata.get_payload()) for package in metadata.distributions())
+    texts = sorted(str(package.read_text("METADATA")) for package in metadata.distributions())
     tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_END, chat_template=CHAT_TEMPLATE

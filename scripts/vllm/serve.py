@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from scripts.vllm.build import OFFLINE, BuildError, Built, build
 
@@ -28,10 +29,20 @@ ENVIRONMENT = {
     **OFFLINE,
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "OMP_NUM_THREADS": "2",
+    # Threads that spin while they wait for one another starve each other on a machine that is busy.
+    "KMP_BLOCKTIME": "0",
 }
-MODELS = {"tiny": 32_768, "smollm": 16_384}
-"""The models with their context lengths, in tokens."""
+
+
+class Served(NamedTuple):
+    """How a model is served: its context in tokens, and the threads that compute it."""
+
+    context: int
+    threads: int
+
+
+MODELS = {"tiny": Served(32_768, threads=1), "smollm": Served(16_384, threads=2)}
+"""The models by name."""
 
 
 class ServeError(Exception):
@@ -40,7 +51,7 @@ class ServeError(Exception):
 
 def command(built: Built, model: str, port: int, context: int | None = None) -> list[str]:
     """The vLLM server for `model`. vLLM's own command looks for a package of another name and would fail."""
-    length = str(context or MODELS[model])
+    length = str(context or MODELS[model].context)
     return [
         *(str(built.python), "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", str(built.models / model), "--served-model-name", model),
@@ -55,6 +66,11 @@ def command(built: Built, model: str, port: int, context: int | None = None) -> 
     ]
 
 
+def environment(model: str) -> dict[str, str]:
+    """The environment of a server for `model`."""
+    return {**os.environ, **ENVIRONMENT, "OMP_NUM_THREADS": str(MODELS[model].threads)}
+
+
 class Server:
     """A vLLM server as a child process, with its log in a file."""
 
@@ -62,6 +78,7 @@ class Server:
         self.url = f"http://127.0.0.1:{port}/v1"
         self.root = f"http://127.0.0.1:{port}"
         self.log = log
+        self._environment = environment(model)
         self._command = command(build(), model, port, context)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -71,7 +88,7 @@ class Server:
             # In a session of its own: the engine is a process of its own, and both have to be stopped.
             self._process = subprocess.Popen(
                 self._command,
-                env={**os.environ, **ENVIRONMENT},
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -132,7 +149,7 @@ def main(argv: Sequence[str]) -> int:
     args, around = parser.parse_args(argv[:end]), argv[end + 1 :]
     if not around:
         served = command(build(), args.model, args.port, args.context)
-        os.execve(served[0], served, {**os.environ, **ENVIRONMENT})
+        os.execve(served[0], served, environment(args.model))
     args.log.parent.mkdir(parents=True, exist_ok=True)
     server = Server(args.model, args.port, args.log, args.context)
     try:

@@ -4,8 +4,10 @@ What is asserted is the protocol: what is called, counted, classified and kept. 
 and SmolLM2 little better, so nothing is asserted of what they say, and nothing of how long it takes.
 
     test_protocol.py   single calls: forced tools, schema, context, tokens
+    test_probe.py      `policysweep probe`
     test_sweep.py      a sweep with everything on vLLM, its counters, an outage in its middle
     test_overflow.py   conversations that do not fit into a context
+    test_stream.py     a short PolicyBank stream
     test_smollm.py     a sweep on a real model
 """
 
@@ -23,12 +25,12 @@ from scripts.vllm.serve import Server
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A server may take minutes to start on a busy machine, and a sweep more."""
     for item in items:
-        item.add_marker(pytest.mark.timeout(3600))
+        item.add_marker(pytest.mark.timeout(7200))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The model with random weights. One server at a time: it ends with the module."""
+    """The model with random weights. One server for all: a start costs half a minute of a CPU."""
     yield from served("tiny", tmp_path_factory.mktemp("vllm"))
 
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from policysweep.v1 import run_pb2
 from scripts.vllm.serve import Server
 
-SECONDS = 1500
+SECONDS = 3000
 """Far more than any step takes on a busy machine: a hang is to be found, slowness is not."""
 
 
@@ -71,14 +71,14 @@ def write_sweep(folder: Path, server: Server, model: str, **changes: Any) -> Swe
 
     The temperature is 1: at 0 a model with random weights writes one word for ever.
     """
-    served = {"model": model, "model_url": server.url, "temperature": 1.0}
+    served = {"model": model, "model_url": server.url, "temperature": 1.0, "model_timeout_seconds": 900}
     spec: dict[str, Any] = {
         "name": f"on-{model}",
         "scenarios": {"limit": 2},
         "agents": [{"name": model, **served, "max_tokens": 64}],
         "customer": {**served, "max_tokens": 64},
-        "judges": [{"name": "judge", **served, "max_tokens": 3000}],
-        "limits": {"max_turns": 3, "agent_call_seconds": 600, "unit_seconds": 1200},
+        "judges": [{"name": "judge", **served, "max_tokens": 1500}],
+        "limits": {"max_turns": 3, "agent_call_seconds": 900, "unit_seconds": 1800},
         "concurrency": 2,
     }
     spec.update(changes)

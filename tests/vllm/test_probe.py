@@ -26,5 +26,5 @@ def test_the_probe_finds_what_the_server_was_started_with(tiny: Server, tmp_path
     verdicts = {name: finding["verdict"] for name, finding in found["findings"].items()}
     for capability in ("served", "tools strict", "json schema", "logprobs", "usage", "prefix cache"):
         assert verdicts[capability] == "yes", found["findings"][capability]
-    assert str(MODELS["tiny"]) in json.dumps(found["findings"]["context length"])
+    assert str(MODELS["tiny"].context) in json.dumps(found["findings"]["context length"])
     assert json.loads((out / "probe.json").read_text())["findings"] == found["findings"]

@@ -50,7 +50,7 @@ def request(**changes: Any) -> ChatRequest:
 
 async def test_the_server_tells_its_context(model: OpenAIChatModel) -> None:
     described = await model.describe(SECONDS)
-    assert described.max_model_len == MODELS["tiny"]
+    assert described.max_model_len == MODELS["tiny"].context
     assert not described.rehearsal
 
 
@@ -99,14 +99,14 @@ async def test_cached_tokens_are_counted(model: OpenAIChatModel) -> None:
 
 
 async def test_a_prompt_that_does_not_fit_is_its_own_class(model: OpenAIChatModel) -> None:
-    long = [{"role": "user", "content": "x y z " * MODELS["tiny"]}]
+    long = [{"role": "user", "content": "x y z " * MODELS["tiny"].context}]
     with pytest.raises(ContextOverflow):
         await model.complete(request(messages=long))
 
 
 async def test_vllm_itself_refuses_it_in_words_that_are_known(tiny: Server) -> None:
     """Dense text that an estimate takes to fit is refused by the server; that is the same class."""
-    long = [{"role": "user", "content": "%" * 4 * MODELS["tiny"]}]
+    long = [{"role": "user", "content": "%" * 4 * MODELS["tiny"].context}]
     async with OpenAIChatModel(base_url=tiny.url, model="tiny") as fresh:
         with pytest.raises(ContextOverflow):
             await fresh.complete(request(messages=long))

@@ -18,7 +18,7 @@ def test_a_real_model_plays_agent_and_customer_to_an_end_that_is_recorded(
         "smollm",
         scenarios={"limit": 1},
         judges=[],
-        limits={"max_turns": 2, "unit_seconds": 1400},
+        limits={"max_turns": 2, "agent_call_seconds": 900, "unit_seconds": 1800},
     )
     code, output = sweep.run()
     assert code == 0, output

@@ -127,7 +127,7 @@ def within_conversations(sweep: Sweep) -> tuple[float, float]:
 
 
 def test_a_server_that_dies_in_mid_sweep_is_an_outage_and_no_result(tiny: Server, tmp_path: Path) -> None:
-    """Last in the module: the server is another one afterwards."""
+    """The server is the same for whoever comes after, but for its counters and its cache."""
     sweep = write_sweep(
         tmp_path,
         tiny,
