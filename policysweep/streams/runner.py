@@ -7,8 +7,10 @@ on. The runner can be stopped at any moment; what has no record is played the ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from policysweep.errors import BankConflict, InputError, PolicysweepError, RevisionConflict, StoreError
 from policysweep.streams.banks import RunBanks
@@ -17,6 +19,7 @@ from policysweep.streams.patience import Patience
 from policysweep.streams.plan import has_bank, method_name, regime_name
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.step import Step
+from policysweep.sweep.backlog import Load
 from policysweep.sweep.runner import Progress, Tally, failed_attempt
 from policysweep.v1 import stream_pb2
 
@@ -39,6 +42,23 @@ class StreamProgress(Progress):
     """Of them, those of which every task has a record."""
     stopped: int = 0
     """Of them, those that a failure ended."""
+    playing: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Tasks in work by unit id: `row_name`, and the monotonic time at which they began."""
+    left: Counter[str] = field(default_factory=Counter)
+    """Tasks that come after the failure of their stream, by `row_name`."""
+
+    def loads(self) -> Mapping[str, Load]:
+        """See Progress. A task that waits for another attempt is in work."""
+        now, found = time.monotonic(), dict[str, Load]()
+        for row, began in list(self.playing.values()):
+            load = found.setdefault(row, Load())
+            load.running += 1
+            load.oldest = max(load.oldest, now - began)
+        return found
+
+    def skipped(self, agent: str) -> int:
+        """See Progress."""
+        return self.left[agent]
 
 
 class _TakenOver(PolicysweepError):
@@ -103,6 +123,7 @@ class StreamRunner:
             raise
         except PolicysweepError as error:
             await self._stop(planned, task, patience, error)
+            self._leave(planned, task, done)
         else:
             self._progress.ended += 1
 
@@ -120,7 +141,12 @@ class StreamRunner:
     async def _take(
         self, planned: PlannedStream, task: stream_pb2.StreamTask, revision: int, patience: Patience
     ) -> int:
-        record = await self._step.take(planned.stream, task, revision, patience)
+        playing = self._progress.playing
+        playing[task.unit_id] = row_name(planned.stream), time.monotonic()
+        try:
+            record = await self._step.take(planned.stream, task, revision, patience)
+        finally:
+            del playing[task.unit_id]
         if not await self._ledger.write_record(record):
             self._tally(planned).duplicates += 1
             raise _TakenOver(f"task {task.unit_id} was recorded by somebody else meanwhile")
@@ -157,6 +183,11 @@ class StreamRunner:
             if not attempts or attempts[-1].message != str(error):
                 attempts.append(failed_attempt(error))
             await self._ledger.write_failure(stream_pb2.StreamFailure(task=task, attempts=attempts))
+
+    def _leave(self, planned: PlannedStream, failed: stream_pb2.StreamTask, done: frozenset[str]) -> None:
+        open_ones = [task.unit_id for task in planned.tasks if task.unit_id not in done]
+        after = len(open_ones) - open_ones.index(failed.unit_id) - 1
+        self._progress.left[row_name(planned.stream)] += after
 
     def _count(self, planned: PlannedStream, record: stream_pb2.StreamRecord) -> None:
         tally, end = self._tally(planned), record.episode.end

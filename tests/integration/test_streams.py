@@ -37,6 +37,7 @@ from policysweep.streams.plan import bank_id, planned_streams, stream_tasks
 from policysweep.streams.selection import load_played
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.verify import StreamsResult, verify_streams
+from policysweep.sweep.metrics import SWEEP_METRICS
 from policysweep.sweep.store import ResultStore
 from policysweep.v1 import agent_pb2, simulator_pb2, simulator_pb2_grpc, stream_pb2
 from policysweep.v1 import episode_pb2 as ep
@@ -300,6 +301,16 @@ async def test_a_fault_that_passes_is_counted_and_leaves_no_mark(tmp_path: Path)
     assert [record.attempts for record in records] == [3, 1, 1, 1]
 
 
+def tasks_by_state() -> Counter[str]:
+    """The tasks of the last run as the driver's metrics have them, without states of none."""
+    samples = (each for family in SWEEP_METRICS.collect() for each in family.samples)
+    found: Counter[str] = Counter()
+    for sample in samples:
+        if sample.name == "policysweep_units" and sample.labels["stage"] == "stream":
+            found[sample.labels["state"]] += int(sample.value)
+    return +found
+
+
 async def test_a_stream_that_fails_stops_and_the_others_go_on(tmp_path: Path) -> None:
     async with world(tmp_path, trials=2) as at:
         manifest_streams: list[str] = []
@@ -319,6 +330,8 @@ async def test_a_stream_that_fails_stops_and_the_others_go_on(tmp_path: Path) ->
         assert [each.task.task_id for each in failures] == ["39-2"]
         assert [each.reason for each in failures[0].attempts] == ["MODEL_SERVER_REJECTED"]
         assert any("stopped at task 39-2" in event for event in at.events)
+        # What comes after the failure is left, and Prometheus is not told that it will still come.
+        assert tasks_by_state() == {"done": 6, "failed": 1, "skipped": 1}
         at.simulator.fault = lambda _: None
         assert await at.run()
         assert (await at.verified()).ok
