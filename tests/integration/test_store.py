@@ -1,7 +1,7 @@
 """The results store against real backends, and against what goes wrong with them.
 
-Set POLICYSWEEP_TEST_STORE to the URL of an empty prefix of an object store (and its credentials in the
-environment) to run the contract against that store as well.
+The object store is an S3 server on this machine. Set POLICYSWEEP_TEST_STORE to the URL of an empty prefix of
+another one (and its credentials in the environment) to run the contract against that one instead.
 """
 
 from __future__ import annotations
@@ -23,16 +23,28 @@ import pytest
 from policysweep.errors import InputError, StoreError
 from policysweep.sweep.runs import open_run, prepare_run
 from policysweep.sweep.store import ResultStore
+from tests.object_store.server import BUCKET, running
 
 REMOTE = os.environ.get("POLICYSWEEP_TEST_STORE")
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an object store, which the environment gives access to."""
+    if REMOTE is not None:
+        yield REMOTE
+        return
+    with running(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment().items():
+            patch.setenv(name, value)
+        yield f"s3://{BUCKET}"
 
 
 @pytest.fixture(params=["directory", "file-url", "memory", "remote"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ResultStore:
     if request.param == "remote":
-        if REMOTE is None:
-            pytest.skip("POLICYSWEEP_TEST_STORE names no object store")
-        return ResultStore.from_url(REMOTE).within(uuid.uuid4().hex)
+        # Patient, as a driver's: 32 writers of one blob may be told to come back.
+        return ResultStore.from_url(request.getfixturevalue("remote"), patient=True).within(uuid.uuid4().hex)
     urls = {
         "directory": str(tmp_path / "with space" / "ü"),
         "file-url": (tmp_path / "with space").as_uri(),
@@ -131,6 +143,7 @@ async def test_object_stores_fail_promptly_and_say_where(monkeypatch: pytest.Mon
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
     store = ResultStore.from_url("s3://bucket/sweeps/")
     with pytest.raises(StoreError, match="set AWS_ALLOW_HTTP=true in the environment"):
         await store.check_writable()
