@@ -132,6 +132,7 @@ passes_and_trials = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(passes_and_trials, st.integers(1, TRIALS))
 def test_pass_k_agrees_with_the_definition_and_falls_with_k(found: list[tuple[int, int]], k: int) -> None:
     passes, trials = counts([[c for c, _ in found]]), counts([[n for _, n in found]])
@@ -147,6 +148,7 @@ def test_pass_k_agrees_with_the_definition_and_falls_with_k(found: list[tuple[in
     assert (following[both] <= values[both] + 1e-12).all()
 
 
+@settings(deadline=None)
 @given(passes_and_trials, st.integers(1, TRIALS))
 def test_missing_as_failure_is_never_better(found: list[tuple[int, int]], k: int) -> None:
     passes, trials = counts([[c for c, _ in found]]), counts([[n for _, n in found]])

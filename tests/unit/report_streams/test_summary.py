@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import random
+from math import comb
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -82,6 +84,26 @@ def test_pass_counts_are_those_of_the_records(run: SampleRun) -> None:
     assert (found["passed"], found["scored"]) == (passed, len(sisters))
     assert found["pass"][0]["value"] == pytest.approx(passed / len(sisters))
     assert found["pass"][1]["value"] <= found["pass"][0]["value"]
+
+
+def test_pass_k_is_that_of_the_records_with_trials_missing(run: SampleRun) -> None:
+    for record in records_of(run, pb.MEMORY_METHOD_HUMAN_ORACLE, "2-2")[:3]:
+        record.episode.end.fault = ep.FAULT_PARTY_TOOLS
+    streams = {each.stream_id: each for each in run.streams() if each.method == pb.MEMORY_METHOD_HUMAN_ORACLE}
+    trials: dict[int, dict[str, list[bool]]] = {seed: {} for seed in run.manifest.seeds}
+    for record in run.records:
+        stream = streams.get(record.task.stream_id)
+        if stream and "-" in record.task.task_id and not record.episode.end.fault:
+            trials[stream.seed].setdefault(record.task.task_id, []).append(record.grade.reward == 1)
+    found = arm(summary_of(run), "human_oracle", "oracle")["groups"]["sisters"]["pass"]
+    for figure in found:
+        k = figure["k"]
+        by_seed = [
+            fmean(comb(sum(each), k) / comb(len(each), k) for each in tasks.values() if len(each) >= k)
+            for tasks in trials.values()
+        ]
+        assert figure["by_seed"] == pytest.approx(by_seed)
+        assert figure["value"] == pytest.approx(fmean(by_seed))
 
 
 @pytest.mark.parametrize("fault", [ep.FAULT_PARTY_CUSTOMER, ep.FAULT_PARTY_TOOLS, ep.FAULT_PARTY_BUDGET])
