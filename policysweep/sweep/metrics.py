@@ -24,7 +24,7 @@ from policysweep.v1 import episode_pb2 as ep
 
 STATES = ("open", "running", "waiting", "done", "failed", "skipped")
 """Of a unit: not begun; in an attempt; in back-off; with a record; without one at the end of its attempts;
-left for the next run because its agent was given up."""
+left for the next run because its agent was given up or its stream stopped."""
 
 _AGENT = ("run", "stage", "agent")
 
@@ -74,7 +74,7 @@ class _Families:
         self._units = GaugeMetricFamily(
             "policysweep_units",
             "Units of this shard, by state: open, running, waiting (in back-off), done (recorded), failed, "
-            "skipped (their agent was given up). They add up to the units planned.",
+            "skipped (left for the next run). They add up to the units planned.",
             labels=(*_AGENT, "state"),
         )
         self._attempts = _counter(

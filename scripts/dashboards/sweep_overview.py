@@ -54,7 +54,7 @@ def _progress(at: str, what: str) -> Sequence[Panel]:
             [(f'sum by (run) (policysweep_units{{{at}, state=~"failed|skipped"}})', "{{run}}")],
             6,
             {1: "orange"},
-            alert="PolicysweepAgentGivenUp",
+            alert="PolicysweepUnitsSkipped",
         ),
     ]
 
