@@ -66,16 +66,21 @@ async def start_services(
     def flags(model: ModelSpec, *more: str) -> list[str]:
         return [*service_flags(model, rehearsal, tls), *more]
 
-    bank = None
-    if spec.needs_bank:
-        bank = spec.bank.target or await launcher.start(
-            "policybank", "services.policybank", flags(spec.bank, *_store_flags(spec, bank_store))
-        )
-    simulators: Sequence[str] = spec.simulators or ()
-    if not simulators:
-        customer = spec.customer or CustomerSpec()
-        simulators = [await launcher.start("simulator", "services.simulator", flags(customer))]
-    judge = spec.judge.target or await launcher.start("judge", "services.judge", flags(spec.judge))
+    async def start(name: str, model: ModelSpec, *more: str) -> str:
+        return await launcher.start(name, f"services.{name}", flags(model, *more))
+
+    async def bank_service() -> str | None:
+        if not spec.needs_bank:
+            return None
+        return spec.bank.target or await start("policybank", spec.bank, *_store_flags(spec, bank_store))
+
+    async def simulator_services() -> Sequence[str]:
+        return spec.simulators or [await start("simulator", spec.customer or CustomerSpec())]
+
+    async def judge_service() -> str:
+        return spec.judge.target or await start("judge", spec.judge)
+
+    bank, simulators, judge = await asyncio.gather(bank_service(), simulator_services(), judge_service())
     wanted = [(agent, mode) for agent in spec.agents for mode in spec.memory_modes()]
     targets = await asyncio.gather(
         *(_agent(agent, mode, launcher, flags(agent, *_memory(agent, mode, bank))) for agent, mode in wanted)

@@ -16,6 +16,8 @@ PURE = (
     "services/policybank/bank.py",
     "policysweep/bank_history.py",
     "policysweep/sweep/plan.py",
+    "policysweep/streams/plan.py",
+    "policysweep/streams/manifest.py",
     "policysweep/report/statistics.py",
     "policysweep/report/agreement.py",
     "policysweep/report/streams/estimates.py",
