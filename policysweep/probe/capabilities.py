@@ -94,17 +94,17 @@ REPEATABILITY = Capability(
 TOGETHER: Sequence[Capability] = (
     TOOLS_AUTO,
     TOOLS_REQUIRED,
+    TOOL_RESULTS,
+    JSON_SCHEMA,
+    THOUGHTS,
+    CONTEXT,
+    LOGPROBS,
+    TOOLS_PROMPTED,
+    USAGE,
     TOOLS_STRICT,
     TOOLS_PARALLEL,
-    TOOL_RESULTS,
-    TOOLS_PROMPTED,
-    THOUGHTS,
-    JSON_SCHEMA,
-    LOGPROBS,
-    CONTEXT,
-    USAGE,
 )
-"""Asked at once."""
+"""Asked at once, what matters most first."""
 ALONE: Sequence[Capability] = (PREFIX_CACHE, REPEATABILITY)
 """Asked one after the other: they measure."""
 ALL: Sequence[Capability] = (SERVED, CHAT, *TOGETHER, *ALONE)

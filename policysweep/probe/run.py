@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +17,8 @@ _CHECK_SECONDS = 30.0
 _CHAT_SECONDS = 60.0
 """For the first call, which may have to wait for what the server did before."""
 _AT_ONCE = 4
-"""Checks that are asked at once: enough for a server that batches, and not too many for a slow one."""
+"""Checks that are asked at once of a server that writes at least `_FAST` tokens a second to one client."""
+_FAST = 20.0
 _ANSWER_SECONDS = 10.0
 _ANSWER_TOKENS = (64, 1024)
 """An answer may take what the model writes in `_ANSWER_SECONDS`, within these limits: one that thinks first
@@ -61,8 +63,9 @@ class Prober:
         """Ask for everything. Does not raise for what the server does."""
         result = self._result
         if await self._usable(SERVED) and await self._usable(CHAT):
-            self._server.answer_tokens = answer_tokens(result.findings[CHAT.name])
-            await self._find_together()
+            speed = tokens_per_second(result.findings[CHAT.name])
+            self._server.answer_tokens = answer_tokens(speed)
+            await self._find_together(_AT_ONCE if speed >= _FAST else 1)
             for capability in ALONE if self._measures else ALONE[:1]:
                 await self._find(capability)
             if self._measures:
@@ -75,9 +78,12 @@ class Prober:
     async def _usable(self, capability: Capability) -> bool:
         return (await self._find(capability)).verdict.suffices(Verdict.PARTLY)
 
-    async def _find_together(self) -> None:
-        """Ask at once, and tell in the order of the table."""
-        places = asyncio.Semaphore(_AT_ONCE)
+    async def _find_together(self, at_once: int) -> None:
+        """Ask so many at once, and tell in the order of the table.
+
+        A slow server would answer none of many in time; of one after the other it answers the first ones.
+        """
+        places = asyncio.Semaphore(at_once)
 
         async def asked(capability: Capability) -> Finding:
             async with places:
@@ -127,10 +133,15 @@ class Prober:
         return {each.name: found.get(each.name) or unknown(why) for each in ALL}
 
 
-def answer_tokens(chat: Finding) -> int:
-    """What an answer may take, from how fast the chat was."""
-    least, most = _ANSWER_TOKENS
-    tokens, seconds = chat.data.get("tokens", 0), chat.data.get("seconds", 0)
+def tokens_per_second(chat: Finding) -> float:
+    """How fast the chat was; infinite where the server does not count tokens."""
+    tokens, seconds = chat.data.get("tokens"), chat.data.get("seconds")
     if not isinstance(tokens, int) or not isinstance(seconds, float) or not tokens:
-        return most
-    return max(least, min(most, round(tokens / max(seconds, 1e-3) * _ANSWER_SECONDS)))
+        return math.inf
+    return tokens / max(seconds, 1e-3)
+
+
+def answer_tokens(speed: float) -> int:
+    """What an answer may take of a model that writes `speed` tokens a second."""
+    least, most = _ANSWER_TOKENS
+    return int(max(least, min(most, speed * _ANSWER_SECONDS)))
