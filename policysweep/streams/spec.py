@@ -116,6 +116,13 @@ class BankSpec(ServedSpec):
         "see `python -m services.policybank --help`.",
     )
 
+    @field_validator("store")
+    @classmethod
+    def _store_that_stays(cls, store: str | None) -> str | None:
+        if store == "memory":
+            raise ValueError("must outlive the bank service, or a run that stops could not be resumed")
+        return store
+
     def settings(self) -> dict[str, str | int | float]:
         """What the file sets, under the names that the service's configuration uses."""
         own = self.model_dump(exclude={"name", "target", "parameters"}, exclude_none=True)

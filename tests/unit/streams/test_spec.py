@@ -111,6 +111,10 @@ def test_a_run_without_a_memory_needs_no_bank() -> None:
             {"bank": {"target": "bank:1", "store": "banks"}},
             "bank policybank has a target, so store cannot be",
         ),
+        (
+            {"bank": {"model": "rehearsal-judge", "store": "memory"}},
+            "bank.store: must outlive the bank service",
+        ),
         ({"customer": {}, "simulators": ["sim:1"]}, "customer cannot be set together with simulators"),
         ({"limits": {"agent_call_seconds": 99.0, "episode_seconds": 9.0}}, "must not be longer than"),
         ({"feedback": ["oracle"]}, "feedback"),
