@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging, policybank, prompts, streams, tau2
+from bench import judging, policybank, prompts, report, streams, tau2
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -40,13 +40,16 @@ PROMPTS = "prompts"
 STREAMS = "streams"
 """The case of `bench/streams.py`."""
 
+REPORT = "report"
+"""The case of `bench/report.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS, STREAMS]
+    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS, STREAMS, REPORT]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
@@ -62,6 +65,14 @@ def main(names: list[str]) -> None:
         _prompts(console)
     if not names or STREAMS in names:
         _streams(console)
+    if not names or REPORT in names:
+        _report(console)
+
+
+def _report(console: Console) -> None:
+    console.print(f"running case {REPORT} ...", style="dim")
+    report.save({**_where(), **report.run(console)})
+    console.print(f"Written to {report.RESULTS}", soft_wrap=True)
 
 
 def _streams(console: Console) -> None:
