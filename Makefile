@@ -77,6 +77,14 @@ image-check: setup
 		PYTHON=$(bin)/python scripts/build_image_tree.sh $$service build/image/$$service || exit 1; done
 	POLICYSWEEP_IMAGE_TREES=build/image $(bin)/python -m pytest tests/e2e/test_image_trees.py tests/e2e/test_manifests.py
 
+# A cluster on this machine, disturbed while it works: four minutes, or a short form that is part of `make test`.
+.PHONY: cluster-test cluster-test-short
+cluster-test: tau2
+	$(bin)/python -m tests.cluster
+
+cluster-test-short: tau2
+	$(bin)/python -m tests.cluster --short
+
 # What is generated from the code: the Grafana dashboards, and the table of docs/metrics.md.
 dashboards: setup
 	$(bin)/python -m scripts.generate_dashboards

@@ -34,6 +34,9 @@ class Slow(agent_pb2_grpc.AgentServiceServicer):
         await self.release.wait()
         return agent_pb2.GetAgentInfoResponse()
 
+    async def Respond(self, request: Any, context: Any) -> Any:  # noqa: N802 - the contract's name
+        raise NotImplementedError
+
 
 async def until(reached: Callable[[], bool]) -> None:
     while True:
