@@ -9,6 +9,7 @@ The server of a command writes to --log.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -71,6 +72,15 @@ def environment(model: str) -> dict[str, str]:
     return {**os.environ, **ENVIRONMENT, "OMP_NUM_THREADS": str(MODELS[model].threads)}
 
 
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _end_with_parent() -> None:
+    """In the child, before vLLM: no server outlives tests that were killed."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 class Server:
     """A vLLM server as a child process, with its log in a file."""
 
@@ -93,6 +103,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         deadline = time.monotonic() + START_SECONDS
         while not self.answers():
