@@ -87,13 +87,14 @@ def lead(summary: Json) -> Iterator[Sentence]:
     """What came out: coverage, then for each domain the lesson learnt, the harm done, and what was kept."""
     yield _covered(summary)
     for domain in domains(summary):
-        arms = of_domain(summary, domain)
-        arm = learner(arms)
-        if arm is None:
-            yield (f"In {domain} no method learns.",)
-            continue
-        yield from _learnt(domain, arm, arms)
-        yield from _harm(domain, arm)
+        for agent in (each["name"] for each in summary["run"]["agents"]):
+            arms = [arm for arm in of_domain(summary, domain) if arm["agent"] == agent]
+            arm = learner(arms)
+            if arm is None:
+                yield (f"In {domain} no method learns.",)
+                continue
+            yield from _learnt(domain, arm, arms)
+            yield from _harm(domain, arm)
 
 
 def _covered(summary: Json) -> Sentence:
@@ -164,6 +165,8 @@ def conventions(summary: Json) -> Iterator[str]:
         "pass^k is the chance that k trials of a task all pass. A task with fewer than k scored trials is "
         "left out; a fault of the agent is a failure, any other fault a missing trial."
     )
+    if len(summary["run"]["seeds"]) == 1:
+        yield "There is one seed, so intervals are over task families alone and say nothing of other orders."
     for arm in summary["arms"]:
         yield from _differing(arm, "missing_as_failure", "counting missing trials as failures")
         yield from _differing(arm, "strict", "by the strict reading of COMMUNICATE")
@@ -185,24 +188,22 @@ def went_wrong(summary: Json) -> Iterator[str]:
     for arm in summary["arms"]:
         parts = [
             *_told(arm["ends"]["faults"], "fault"),
-            *(
-                f"{count(n)} without a reward ({_words(why)})"
-                for why, n in arm["ends"]["absent_rewards"].items()
-            ),
-            *_told(arm["feedback"]["missing"], "left no lesson"),
-            *_told(arm["ends"]["failures"], "failed for good"),
+            *_told({"judge": arm["ends"]["absent_rewards"]}, "reward missing"),
+            *_told(arm["feedback"]["missing"], "lesson missing"),
+            *_told(arm["ends"]["failures"], "failed task"),
         ]
         for role in ("curator", "judge"):
             if number := arm["costs"][f"unusable_{role}_answers"]:
-                parts.append(f"{count(number)} answers of the {role} that could not be used")
+                parts.append(f"answers of the {role} that could not be used {count(number)}")
         if parts:
-            yield f"{arm['domain']}, {arm['title']}: {'; '.join(parts)}."
+            yield f"{arm['domain']}, {arm['title']}: {', '.join(parts)}."
 
 
 def _told(found: Json, what: str) -> Iterator[str]:
+    """Counts by who and why, as in "fault (customer: step limit) 3"."""
     for party, reasons in found.items():
         for reason, number in reasons.items():
-            yield f"{count(number)} {_words(party)} {what} ({_words(reason)})"
+            yield f"{what} ({_words(party)}: {_words(reason)}) {count(number)}"
 
 
 def _words(name: str) -> str:
@@ -217,7 +218,7 @@ def notes(summary: Json) -> Iterator[str]:
         for about, reason in _absent(arm):
             reasons[about, reason].append(who)
     for (about, why), names in reasons.items():
-        who = ", ".join(names) if len(names) <= 3 else f"{len(names)} times"
+        who = ", ".join(names) if len(names) <= 3 else f"in {len(names)} cases"
         yield f"{about.capitalize()} ({who}): {why}."
 
 

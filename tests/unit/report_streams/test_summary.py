@@ -20,7 +20,7 @@ from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, run_pb2, stream_pb2
 from policysweep.v1 import policybank_pb2 as pb
 
-from .samples import SampleRun, sample_run
+from .samples import SampleRun, play, sample_run
 
 
 def results(run: SampleRun, **changes: Any) -> StreamResults:
@@ -141,7 +141,7 @@ def test_a_grade_without_reward_is_a_missing_trial(run: SampleRun) -> None:
     found = arm(summary_of(run), "policy_bank", "explanation")
     assert found["ends"]["absent_rewards"] == {"UNPARSEABLE": 1}
     assert found["feedback"]["missing"] == {"JUDGE": {"UNPARSEABLE": 1}}
-    assert "1 judge left no lesson (unparseable)" in " ".join(sentences.went_wrong(summary_of(run)))
+    assert "lesson missing (judge: unparseable) 1" in " ".join(sentences.went_wrong(summary_of(run)))
 
 
 def test_headlines_are_withheld_below_the_least_coverage(run: SampleRun) -> None:
@@ -174,7 +174,7 @@ def test_a_failure_stops_a_stream_and_is_told(run: SampleRun) -> None:
     found = next(each for each in summary["arms"] if each["coverage"]["failed"])
     assert found["coverage"]["failed"] == 1
     assert found["coverage"]["pending"] == len(cut) - 1
-    assert "1 infrastructure failed for good (model server unavailable)" in " ".join(
+    assert "failed task (infrastructure: model server unavailable) 1" in " ".join(
         sentences.went_wrong(summary)
     )
 
@@ -279,6 +279,28 @@ def test_a_run_of_one_method_needs_nothing_to_compare_with(run: SampleRun) -> No
     (found,) = summary["arms"]
     assert found["gap_closed"] is found["retention"] is found["controls"] is None
     assert "no method learns" in printed(summary)
+
+
+def test_several_agents_are_told_apart_and_each_has_its_sentences(run: SampleRun) -> None:
+    run.manifest.agents.add(name="other")
+    for stream in list(run.streams()):
+        if stream.agent == "other":
+            run.records += play(run.manifest, run.inputs, stream)
+    summary = summary_of(run)
+    titles = [each["title"] for each in summary["arms"]]
+    assert titles[0] == "No memory (solo)"
+    assert "PolicyBank (explanation, other)" in titles
+    assert len(set(titles)) == 10
+    lead = ["".join(each) for each in sentences.lead(summary)]
+    assert sum("of the sister tasks" in each for each in lead) == 2
+    other = next(each for each in lead if "PolicyBank (explanation, other)" in each)
+    assert "No memory (other)" in other
+    assert "(solo)" not in other
+
+
+def test_one_seed_is_told(run: SampleRun) -> None:
+    assert not any("one seed" in each for each in sentences.conventions(summary_of(run)))
+    assert any("one seed" in each for each in sentences.conventions(summary_of(sample_run(seeds=1))))
 
 
 def test_a_run_without_records_is_told(run: SampleRun) -> None:

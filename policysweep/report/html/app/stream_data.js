@@ -38,7 +38,7 @@ export function sameCase(stream) {
 
 // What a task is held against when nothing else is asked for: no memory, which comes with its domain and agent.
 export function baseline(stream) {
-  return sameCase(stream).find((other) => other !== stream && armOf(other).title.startsWith("No memory"));
+  return sameCase(stream).find((other) => other !== stream && armOf(other).baseline);
 }
 
 export function domainData(stream) {

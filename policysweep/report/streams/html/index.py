@@ -1,6 +1,6 @@
 """What the page holds of every stream and task: enough to list, to compare and to find its record.
 
-arms      domain, agent, title
+arms      domain, agent, title, and whether it is the one that tasks are held against
 streams   id, arm (its position), seed, trial, file, outcomes and lessons: one letter a task, by position
 orders    for each domain the task ids by seed, in the order of the stream
 domains   for each domain: file, and by task id kind, family, gap and what the user wants
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from policysweep.report.figures import Json
 from policysweep.report.streams.arm_section import Material
-from policysweep.report.streams.arms import arm_of, family_of, groups_of
+from policysweep.report.streams.arms import NONE, arm_of, family_of, groups_of
 from policysweep.report.streams.rows import StreamRow
 from policysweep.streams.inputs import StreamInputs
 from policysweep.streams.plan import task_order
@@ -46,7 +46,10 @@ def page_index(manifest: stream_pb2.StreamManifest, inputs: StreamInputs, materi
     plan, rows, titles = material.grid.plan, material.rows, material.titles
     place = {arm: position for position, arm in enumerate(plan.arms)}
     return {
-        "arms": [{"domain": arm.domain, "agent": arm.agent, "title": titles[arm]} for arm in plan.arms],
+        "arms": [
+            {"domain": arm.domain, "agent": arm.agent, "title": titles[arm], "baseline": arm.method == NONE}
+            for arm in plan.arms
+        ],
         "streams": [
             {
                 "id": stream.stream_id,
