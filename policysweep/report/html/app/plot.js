@@ -54,8 +54,8 @@ const PANEL = 290; // Narrowest panel, in pixels.
 
 // Values with intervals: a small chart for each `facet`, a row for each agent, one scale for all.
 // rows: [{facet, agent, value, low, high, title, color}]; `x` are the options of the scale, with its domain.
-export function intervalPanels(width, rows, facets, agents, x) {
-  const columns = Math.max(1, Math.min(facets.length, Math.floor(width / PANEL)));
+export function intervalPanels(width, rows, facets, agents, x, narrowest = PANEL) {
+  const columns = Math.max(1, Math.min(facets.length, Math.floor(width / narrowest)));
   const each = Math.floor((width - (columns - 1) * 24) / columns);
   const { margin, format } = labels(agents, each);
   const panel = (facet) => plot({

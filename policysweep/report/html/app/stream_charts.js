@@ -5,6 +5,7 @@ import { intervalPanels, plot } from "./plot.js";
 import { summary } from "./stream_data.js";
 import { percent } from "./words.js";
 
+const WIDE_PANEL = 420; // With room for the names of methods.
 const COLORS = ["var(--none)", "var(--agree)", "var(--full)", "var(--deny)", "var(--abort)", "var(--escalate)", "var(--gift)", "var(--partial)"];
 
 function armsOf(domain) {
@@ -22,7 +23,7 @@ function passes(width, domain) {
     }];
   }));
   if (!rows.length) return null;
-  return intervalPanels(width, rows, [...new Set(rows.map((row) => row.facet))], arms.map(({ title }) => title), { domain: [0, 100] });
+  return intervalPanels(width, rows, [...new Set(rows.map((row) => row.facet))], arms.map(({ title }) => title), { domain: [0, 100] }, WIDE_PANEL);
 }
 
 function legend(names) {
