@@ -38,6 +38,7 @@ from policysweep.streams.selection import load_played
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.verify import StreamsResult, verify_streams
 from policysweep.sweep.metrics import SWEEP_METRICS
+from policysweep.sweep.plan import WHOLE, Shard
 from policysweep.sweep.store import ResultStore
 from policysweep.v1 import agent_pb2, simulator_pb2, simulator_pb2_grpc, stream_pb2
 from policysweep.v1 import episode_pb2 as ep
@@ -111,11 +112,11 @@ class World:
     def ledger(self) -> StreamLedger:
         return StreamLedger(self.store)
 
-    async def run(self, ledger: StreamLedger | None = None, **changes: Any) -> bool:
+    async def run(self, ledger: StreamLedger | None = None, *, shard: Shard = WHOLE, **changes: Any) -> bool:
         """One invocation of the driver; whether every task has its record then."""
         spec = self.spec.model_copy(update=changes)
         async with Launcher(self.logs, self.events.append) as launcher:
-            driver = StreamDriver(spec, load_played(spec), on_event=self.events.append)
+            driver = StreamDriver(spec, load_played(spec), shard, self.events.append)
             return await driver.run(ledger or self.ledger, launcher, self.logs, None)
 
     async def verified(self) -> StreamsResult:
@@ -377,10 +378,18 @@ async def test_a_changed_file_is_refused(tmp_path: Path) -> None:
             await at.run(trials=2)
 
 
-async def test_shards_are_streams(tmp_path: Path) -> None:
-    async with world(tmp_path, trials=3) as at:
-        await at.run()
+async def test_shards_are_streams_and_a_finished_run_changes_nothing(tmp_path: Path) -> None:
+    async with world(tmp_path, trials=4) as at:
+        assert await at.run(shard=Shard(0, 2))
+        part = await at.records()
+        assert await at.run(shard=Shard(1, 2))
+        whole = await at.records()
+        assert await at.run()
+        assert await at.records() == whole
         manifest, inputs = await at.ledger.read_manifest(), await at.ledger.read_inputs()
+        assert (await at.verified()).ok
+    assert 0 < len(part) < len(whole) == len(at.simulator.asked) == 16
+    assert {int(record.task.stream_id, 16) % 2 for record in part} == {0}
     streams = list(planned_streams(manifest))
-    assert len({bank_id(manifest, stream) for stream in streams}) == 3
+    assert len({bank_id(manifest, stream) for stream in streams}) == 4
     assert [task.task_id for task in stream_tasks(manifest, inputs, streams[0])] == FAMILY
