@@ -177,7 +177,7 @@ def _differing(arm: Json, key: str, told: str) -> Iterator[str]:
         found = [
             f"pass^{each['k']} {percent(each[key])}% instead of {percent(each['value'])}%"
             for each in group["pass"]
-            if each[key] is not None and abs(each[key] - each["value"]) > 5e-4
+            if None not in (each[key], each["value"]) and abs(each[key] - each["value"]) > 5e-4
         ]
         if found and name != "originals":
             yield f"{arm['domain']}, {arm['title']}, {name.replace('_', ' ')}, {told}: {', '.join(found)}."

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -139,3 +141,24 @@ def test_families_hold_a_parent_with_its_sisters() -> None:
     first, sister, other, control, alone = tasks.families(columns)
     assert first == sister
     assert len({first, other, control, alone}) == 4
+
+
+def _one_task(*trials: int) -> dict[str, Any]:
+    """The figures of one original with these trials."""
+    tasks = domain_tasks(made_inputs().tasks.values())
+    rewards = np.full((1, len(trials), len(tasks.ids)), -1, dtype=np.int8)
+    column = tasks.column["9"]
+    rewards[0, :, column] = trials
+    return group_json(rewards, rewards, tasks, [column], 0.75)
+
+
+def test_one_success_and_three_failures_of_the_infrastructure_are_not_all_passed() -> None:
+    found = _one_task(1, -1, -1, -1)
+    assert found["pass"] == []
+    assert "1 of 4 planned trials are scored: a coverage of 25.0%" in found["withheld"]
+
+
+def test_pass_4_of_three_trials_is_undefined_and_said_so() -> None:
+    fourth = _one_task(1, 1, 1, -1)["pass"][3]
+    assert (fourth["value"], fourth["reason"], fourth["left_out"]) == (None, "defined for no task", 1)
+    assert fourth["missing_as_failure"] == 0.0

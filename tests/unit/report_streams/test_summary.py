@@ -13,11 +13,14 @@ from policysweep.errors import InputError
 from policysweep.report.reading import encode_summary
 from policysweep.report.streams import sentences
 from policysweep.report.streams.grid import stream_plan
+from policysweep.report.streams.html.index import page_index
+from policysweep.report.streams.html.page import stream_page
 from policysweep.report.streams.rows import stream_row
 from policysweep.report.streams.summary import StreamResults, material_of, summarise
 from policysweep.report.streams.terminal import render
+from policysweep.streams.inputs import inputs_of
 from policysweep.v1 import episode_pb2 as ep
-from policysweep.v1 import judge_pb2, run_pb2, stream_pb2
+from policysweep.v1 import judge_pb2, run_pb2, stream_pb2, tau2_pb2
 from policysweep.v1 import policybank_pb2 as pb
 
 from .samples import SampleRun, play, sample_run
@@ -308,3 +311,21 @@ def test_a_run_without_records_is_told(run: SampleRun) -> None:
     summary = summary_of(run)
     assert summary["units"]["coverage"] == 0
     assert "0 of 20 streams are complete" in printed(summary)
+
+
+@pytest.mark.parametrize("records", [0, 1, 50, 300])
+@pytest.mark.parametrize("minimum", [0.0, 0.95])
+def test_a_run_in_the_middle_has_a_report(run: SampleRun, records: int, minimum: float) -> None:
+    run.records = run.records[:records]
+    found = results(run)
+    material = material_of(found, minimum)
+    summary = summarise(found, material)
+    assert printed(summary)
+    assert "<h1>sample</h1>" in stream_page(summary, page_index(run.manifest, run.inputs, material))
+
+
+def test_a_run_of_originals_alone_has_a_report(run: SampleRun) -> None:
+    originals = [task for task in run.inputs.tasks.values() if task.kind == tau2_pb2.TAU2_TASK_KIND_ORIGINAL]
+    summary = summary_of(sample_run(inputs=inputs_of(originals, [])))
+    assert "is not given: there are no such tasks" in printed(summary)
+    assert all(each["controls"] is each["gap_closed"] is None for each in summary["arms"])
