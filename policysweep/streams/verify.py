@@ -134,7 +134,8 @@ class StreamCheck:
             yield "the task before it has no record"
         self._stands = record.bank_revision_after
         if record.HasField("revision"):
-            self.lessons.append(record.revision)
+            # A copy: a message that is a part of a record keeps all of the record in memory.
+            self.lessons.append(pb.Revision.FromString(record.revision.SerializeToString()))
         answered = record.HasField("revision") or record.HasField("missing_feedback")
         if learns(self.stream) and not answered:
             yield "it says neither what was learnt nor why nothing was"

@@ -116,7 +116,8 @@ class PlanBuilder:
             self._missing.setdefault((key.judge, unit.unit_id), []).append(key.panel)
         if not self._goal_panels.isdisjoint(key.panel for key in keys):
             self._tasks.add(unit.task_id)
-        self._units[unit.unit_id] = unit
+        # A copy: a message that is a part of a record keeps all of the record in memory.
+        self._units[unit.unit_id] = run_pb2.Unit.FromString(unit.SerializeToString())
         self._calls += calls
         self._characters += calls * self._prompt_characters(record)
 

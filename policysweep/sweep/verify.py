@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import EPISODES, RunLedger
 from policysweep.sweep.plan import planned_units
@@ -63,8 +61,9 @@ class PlanCheck:
         self._planned = len(self._unseen)
         self._recorded = 0
         self._problems: list[str] = []
-        self.to_judge: dict[str, Timestamp] = {}
-        """When each conversation that judges score was recorded, by unit id."""
+        # Numbers, since a message that is a part of a record keeps all of the record in memory.
+        self.to_judge: dict[str, int] = {}
+        """When each conversation that judges score was recorded, in nanoseconds of the epoch, by unit id."""
 
     def see(self, record: run_pb2.UnitRecord | DamagedRecord) -> None:
         """Take a record into account; each name at most once."""
@@ -76,7 +75,7 @@ class PlanCheck:
         else:
             self._recorded += 1
         if isinstance(record, run_pb2.UnitRecord) and is_judged(record.episode):
-            self.to_judge[unit_id] = record.recorded_at
+            self.to_judge[unit_id] = record.recorded_at.ToNanoseconds()
 
     def result(
         self,

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from policysweep.sweep.verdicts import DAMAGED, VerdictLedger, panel_keys
 from policysweep.v1 import run_pb2
 
@@ -32,9 +30,12 @@ class VerdictsResult:
 
 
 async def verify_verdicts(
-    verdicts: VerdictLedger, judging: run_pb2.Judging, recorded: Mapping[str, Timestamp]
+    verdicts: VerdictLedger, judging: run_pb2.Judging, recorded: Mapping[str, int]
 ) -> VerdictsResult:
-    """Hold the verdicts against the conversations that judges score; `recorded` is when, by unit id."""
+    """Hold the verdicts against the conversations that judges score.
+
+    `recorded` is when each was recorded, in nanoseconds of the epoch, by unit id.
+    """
     keys = panel_keys(judging)
     found, missing, problems = 0, {}, []
     for key in keys:
@@ -51,11 +52,11 @@ async def verify_verdicts(
     return VerdictsResult(len(keys) * len(recorded), found, missing, tuple(problems))
 
 
-def _problem(record: run_pb2.VerdictRecord | None, recorded: Mapping[str, Timestamp]) -> str:
+def _problem(record: run_pb2.VerdictRecord | None, recorded: Mapping[str, int]) -> str:
     if record is None:
         return DAMAGED
     if record.unit_id not in recorded:
         return "there is no conversation for it to judge; delete the file"
-    if record.recorded_at.ToNanoseconds() < recorded[record.unit_id].ToNanoseconds():
+    if record.recorded_at.ToNanoseconds() < recorded[record.unit_id]:
         return "older than the conversation that it judges; delete the file and judge the run again"
     return ""
