@@ -128,4 +128,4 @@ def _conclude(outcome: Outcome, console: Console) -> None:
             f"agent {agent} was given up after an outage, {outcome.backlog.skipped[agent]} of its units "
             "were not tried; run the same command again once it is back"
         )
-    console.print("; ".join(lines) + ".", markup=False, highlight=False)
+    console.print("; ".join(lines) + ".", markup=False, highlight=False, soft_wrap=True)

@@ -116,4 +116,4 @@ def _conclude(progress: StreamProgress, console: Console) -> None:
     ]
     if progress.stopped:
         lines.append(f"{progress.stopped} stopped by a failure; run the same command again to go on")
-    console.print("; ".join(lines) + ".", markup=False, highlight=False)
+    console.print("; ".join(lines) + ".", markup=False, highlight=False, soft_wrap=True)

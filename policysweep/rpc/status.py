@@ -109,6 +109,8 @@ def _cause(message: str) -> str:
         return "its certificate is not one for this name"
     if found := _HANDSHAKE.search(message):
         return "it does not speak TLS" if found[1] == "WRONG_VERSION_NUMBER" else f"{found[1]}: {found[2]}"
+    if "Debug Text: max_age" in message:
+        return "it ended the connection because of its age, and again when the call was sent anew"
     last = message.rpartition(": ")[2]
     if last == "Socket closed":
         return "it closed the connection; it has ended, wants TLS, or refuses the certificate it was shown"

@@ -42,7 +42,12 @@ class Display:
 
     def event(self, text: str) -> None:
         """Print a line above the bars."""
-        self._console.print(text, style="yellow", markup=False, highlight=False)
+        self._print(text, style="yellow")
+
+    def _print(self, text: str, style: str = "") -> None:
+        # In the log of a pod a message is one line, however long.
+        log = not self._console.is_terminal
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=log)
 
     @asynccontextmanager
     async def showing(self) -> AsyncIterator[None]:
@@ -60,7 +65,7 @@ class Display:
         while True:
             await asyncio.sleep(_LINE_SECONDS)
             settled, planned = _settled(self._state), self._state.total("planned")
-            self._console.print(f"{settled}/{planned} {self._noun}, {self._details()}", markup=False)
+            self._print(f"{settled}/{planned} {self._noun}, {self._details()}")
 
     async def _bars(self) -> None:
         columns = (

@@ -30,7 +30,7 @@ METRICS, MODEL, PROMETHEUS = 9100, 8100, 9090
 SWEEP, STREAMS = "box", "box-streams"
 DOMAIN = "airline"
 DRAIN_SECONDS = 30.0
-CONNECTION_SECONDS = 3.0
+CONNECTION_SECONDS = 5.0
 
 
 @dataclass(frozen=True)

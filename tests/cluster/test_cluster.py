@@ -1,4 +1,4 @@
-"""The short form of the cluster in a box: each kind of process is killed once. The long one: `make cluster-test`."""
+"""The short form of the cluster in a box, which kills each kind of process once; `make cluster-test` is long."""
 
 from __future__ import annotations
 
