@@ -72,7 +72,7 @@ def test_rules_name_the_container_that_there_is(overlay: str) -> None:
 def test_an_index_may_fail_alone(overlay: str) -> None:
     (job,) = (each for each in drivers(overlay) if each.name.startswith("sweep-"))
     assert job.spec["completionMode"] == "Indexed"
-    # Kubernetes waits 10 s, 20 s, 40 s and so on: a driver that starts in an outage outlasts ten minutes of it.
+    # Kubernetes waits 10 s, 20 s, 40 s and so on: who starts in an outage outlasts ten minutes of it.
     assert sum(10 * 2**times for times in range(job.spec["backoffLimitPerIndex"])) >= 600
     assert 0 < job.spec["maxFailedIndexes"] < job.spec["completions"]
     assert "backoffLimit" not in job.spec

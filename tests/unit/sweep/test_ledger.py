@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from policysweep.errors import InputError, ManifestMismatch, StoreError
-from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.failures import MAX_KEPT_ATTEMPTS
+from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.records import DamagedRecord
 from policysweep.sweep.store import ResultStore

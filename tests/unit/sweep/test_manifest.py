@@ -168,5 +168,8 @@ def test_ignores_what_changes_no_result() -> None:
     del other.agents[:]
     other.agents.extend(reversed(agents))
     assert describe_changes(manifest(), other) == []
-    assert version_note(manifest().version, other.version) == "the run was begun by policysweep 0.1.0, this is 9.9.9"
+    assert (
+        version_note(manifest().version, other.version)
+        == "the run was begun by policysweep 0.1.0, this is 9.9.9"
+    )
     assert version_note("0.1.0", "0.1.0") is None
