@@ -1,4 +1,4 @@
-"""The short form of the cluster in a box, which kills each kind of process once; `make cluster-test` is long."""
+"""The short form of the cluster in a box, in which each kind of process is killed once."""
 
 from __future__ import annotations
 
