@@ -167,6 +167,7 @@ class Box:
             lambda: [pod for pod in self._ready("agent") if pod.spec.name in ("agent-fair-0", "agent-fair-1")]
         )
         name = victim.spec.name
+        await self.watch.busy(victim.spec.address)
         self.tell(f"drain {name}")
         code = await victim.terminate(DRAIN_SECONDS + 10)
         del self.pods[name]

@@ -60,7 +60,7 @@ FULL = Size(
     scenarios=160,
     concurrency=8,
     parents=("airline-39", "airline-7", "airline-1"),
-    stream_trials=8,
+    stream_trials=6,
     first_token=0.35,
     kills=3,
     store_restarts=2,
@@ -203,7 +203,7 @@ class Installation:
             "originals": {"tasks": list(self._size.parents)},
             "seeds": 1,
             "trials": self._size.stream_trials,
-            "concurrency": 2,
+            "concurrency": 4,
         }
         return self._write("streams.yaml", yaml.safe_dump(spec))
 

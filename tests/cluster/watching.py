@@ -22,6 +22,7 @@ from tests.unit.telemetry.queries import PROMETHEUS as RULES
 
 SCRAPE = ROOT / "deploy" / "k8s" / "prometheus-scrape.yaml"
 _RANGE = "30m"
+_IN_FLIGHT = "policysweep_grpc_server_calls_in_flight"
 _LABELS = "__meta_kubernetes_pod_label_app_kubernetes_io"
 
 
@@ -91,6 +92,15 @@ class Watch:
         with urllib.request.urlopen(f"{self._url}/api/v1/query?{parameters}", timeout=10) as answer:
             return list(json.load(answer)["data"]["result"])
 
+    async def busy(self, address: str) -> None:
+        """Returns when a service has calls in flight, by its own word: Prometheus comes by too seldom."""
+        while True:
+            page = await asyncio.to_thread(_page, f"http://{address}:{METRICS}/metrics")
+            series = [line for line in page.splitlines() if line.startswith(f"{_IN_FLIGHT}{{")]
+            if any(not line.endswith(" 0.0") for line in series):
+                return
+            await asyncio.sleep(0.02)
+
     async def failed_rules(self) -> list[str]:
         """Names of the rules that could not be evaluated the last time."""
         groups = await asyncio.to_thread(self._rules)
@@ -133,3 +143,8 @@ class Watch:
             )
             for state in ("pending", "firing")
         }
+
+
+def _page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
