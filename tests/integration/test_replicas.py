@@ -7,8 +7,6 @@ and channels are the product's.
 from __future__ import annotations
 
 import asyncio
-import socket
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
@@ -20,29 +18,10 @@ from policysweep.errors import AgentUnavailable
 from policysweep.rpc import client, status
 from policysweep.rpc.server import Service, serving
 from policysweep.v1 import agent_pb2, agent_pb2_grpc
+from tests.cluster.names import NameServer, name_server
 
 SECONDS = 20.0
 _NAME = agent_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
-_ADDRESS_RECORD = 1
-
-
-class NameServer(asyncio.DatagramProtocol):
-    """Answers every question for an address with `addresses`."""
-
-    def __init__(self) -> None:
-        self.addresses: list[str] = []
-
-    def connection_made(self, transport: Any) -> None:
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: Any) -> None:
-        end = data.index(b"\0", 12) + 1
-        (kind,) = struct.unpack_from(">H", data, end)
-        found = self.addresses if kind == _ADDRESS_RECORD else []
-        answer = data[:2] + struct.pack(">5H", 0x8580, 1, len(found), 0, 0) + data[12 : end + 4]
-        for address in found:
-            answer += struct.pack(">HHHIH", 0xC00C, _ADDRESS_RECORD, 1, 0, 4) + socket.inet_aton(address)
-        self._transport.sendto(answer, addr)
 
 
 class Replica(agent_pb2_grpc.AgentServiceServicer):
@@ -69,9 +48,8 @@ class Replica(agent_pb2_grpc.AgentServiceServicer):
 class Cluster:
     """Replicas behind one name, on loopback addresses that differ and one port."""
 
-    def __init__(self, names: NameServer, names_port: int) -> None:
+    def __init__(self, names: NameServer) -> None:
         self._names = names
-        self._names_port = names_port
         self._port = 0
 
     def pod(self, replica: Replica, number: int, drain: float = 0.0) -> AbstractAsyncContextManager[str]:
@@ -86,26 +64,20 @@ class Cluster:
 
     def ready(self, *addresses: str) -> None:
         """From now on the name means these pods."""
-        self._names.addresses = [address.rpartition(":")[0] for address in addresses]
+        self._names.ready["agent"] = {address.rpartition(":")[0] for address in addresses}
         self._port = int(addresses[0].rpartition(":")[2])
 
     def channel(self) -> grpc.aio.Channel:
         """The product's channel, which asks for the name more often than twice a minute."""
-        target = f"dns://127.0.0.1:{self._names_port}/agent.policysweep.test:{self._port}"
+        target = self._names.target("agent.policysweep.test", self._port)
         often = ("grpc.dns_min_time_between_resolutions_ms", 100)
         return grpc.aio.insecure_channel(target, options=[*client._OPTIONS, often])
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
-    names = NameServer()
-    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: names, local_addr=("127.0.0.1", 0)
-    )
-    try:
-        yield Cluster(names, transport.get_extra_info("sockname")[1])
-    finally:
-        transport.close()
+    async with name_server() as names:
+        yield Cluster(names)
 
 
 def caller(channel: grpc.aio.Channel) -> Callable[[], Awaitable[Any]]:
