@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from tests.cluster.disturbing import STREAMS, SWEEP, Fault
 from tests.cluster.installation import DRAIN_SECONDS, PROMETHEUS, Installation, Size
-from tests.cluster.jobs import IndexedJob
+from tests.cluster.jobs import Index, IndexedJob
 from tests.cluster.names import NameServer
 from tests.cluster.pods import RESTART_SECONDS, Pod, PodSpec, Tell
 from tests.cluster.watching import Watch, program
@@ -141,7 +141,12 @@ class Box:
 
     async def _disrupt(self, work: str, number: signal.Signals) -> None:
         job = self.jobs[work]
-        index = await self._choose(lambda: [each for each in job.indexes if each.running])
+
+        def running() -> list[Index]:
+            assert not self.over(work), f"{work} was over before somebody could end a driver of it"
+            return [each for each in job.indexes if each.running]
+
+        index = await self._choose(running)
         self.tell(f"{'kill' if number is signal.SIGKILL else 'preempt'} {job.name}-{index.number}")
         job.disrupt(index, number)
 

@@ -41,6 +41,7 @@ class Figures:
     calls_of_added: int
     drained: Drained | None
     alerts: Mapping[str, Sequence[str]]
+    """Names, by what they were: pending, firing, firing now."""
     rules_failed: Sequence[str]
 
 
@@ -124,6 +125,7 @@ def _events(figures: Figures) -> Iterator[tuple[str, str]]:
         yield "replica drained", f"had {drained.calls} calls in flight, {end} in {drained.seconds:.1f} s"
     yield "alerts pending", ", ".join(figures.alerts["pending"]) or "none"
     yield "alerts fired", ", ".join(figures.alerts["firing"]) or "none"
+    yield "alerts firing at the end", ", ".join(figures.alerts["firing now"]) or "none"
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -135,13 +135,16 @@ class Watch:
         return found
 
     async def alerts(self) -> Mapping[str, Sequence[str]]:
-        """Names of the alerts that were ever pending or firing, by that state."""
-        series = await self.ask(f"count by (alertname, alertstate) (max_over_time(ALERTS[{_RANGE}]))")
+        """Names of the alerts that were ever pending or firing, and of those that are firing now."""
+        ever = f'max_over_time(ALERTS{{alertstate="%s"}}[{_RANGE}])'
+        asked = {
+            "pending": ever % "pending",
+            "firing": ever % "firing",
+            "firing now": 'ALERTS{alertstate="firing"}',
+        }
         return {
-            state: sorted(
-                each["metric"]["alertname"] for each in series if each["metric"]["alertstate"] == state
-            )
-            for state in ("pending", "firing")
+            state: sorted({each["metric"]["alertname"] for each in await self.ask(query)})
+            for state, query in asked.items()
         }
 
 
