@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
-import uvloop
 from pydantic import ValidationError
 from rich.console import Console
 
 from policysweep import telemetry
+from policysweep.commands.driving import EXIT_INCOMPLETE, exit_with
 from policysweep.commands.interrupt import EXIT_INTERRUPTED, interruptible
 from policysweep.commands.report import print_report
 from policysweep.commands.tls import tls_options
@@ -31,15 +30,13 @@ from policysweep.sweep.judge_plan import JudgePlan
 from policysweep.sweep.judging import JudgeStage
 from policysweep.sweep.ledger import RunLedger
 from policysweep.sweep.metrics import SWEEP_METRICS
+from policysweep.sweep.model_spec import JudgeSpec
 from policysweep.sweep.plan import WHOLE, Shard
 from policysweep.sweep.runner import Progress, RunnerSettings
 from policysweep.sweep.runs import open_run
-from policysweep.sweep.spec import JudgeSpec, SweepSpec
+from policysweep.sweep.spec import SweepSpec
 from policysweep.sweep.spec_fields import distinct, parse_rubric
 from policysweep.v1 import judge_pb2, run_pb2, scenario_pb2
-
-EXIT_INCOMPLETE = 1
-"""Exit code when verdicts are missing at the end."""
 
 _DEFAULTS = {name: field.default for name, field in SweepSpec.model_fields.items()}
 
@@ -96,8 +93,7 @@ def judge(
     wanted = _Wanted(judges, _ref(rubric) if rubric else None, panels, concurrency, dry_run, credentials)
     telemetry.serve_metrics(metrics_listen, "driver")
     calm_collector()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        raise SystemExit(runner.run(_judge(run, wanted, report and not dry_run, Console())))
+    exit_with(_judge(run, wanted, report and not dry_run, Console()))
 
 
 @dataclass(frozen=True, slots=True)

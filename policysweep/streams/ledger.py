@@ -30,11 +30,11 @@ from policysweep.streams.inputs import (
 )
 from policysweep.streams.manifest import decode_manifest, describe_changes
 from policysweep.streams.plan import initial_bank_name, planned_streams, stream_tasks
-from policysweep.streams.records import decode_record, record_problems
+from policysweep.streams.records import record_problems
 from policysweep.sweep.failures import FailureFolder
-from policysweep.sweep.ledger import RecordNames
 from policysweep.sweep.manifest import encode_manifest, version_note
-from policysweep.sweep.records import DamagedRecord, record_name, unit_of
+from policysweep.sweep.record_folder import RecordFolder, RecordNames
+from policysweep.sweep.records import DamagedRecord
 from policysweep.sweep.store import ResultStore
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import stream_pb2
@@ -49,7 +49,12 @@ class StreamLedger:
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
-        self._records = store.within(RECORDS)
+        self._records = RecordFolder(
+            store.within(RECORDS),
+            stream_pb2.StreamRecord,
+            lambda record: record.task.unit_id,
+            record_problems,
+        )
         self._banks = store.within(INITIAL_BANKS)
         self._failures = FailureFolder(store, stream_pb2.StreamFailure, lambda failure: failure.task.unit_id)
 
@@ -107,42 +112,28 @@ class StreamLedger:
 
     async def record_names(self) -> RecordNames:
         """What lies in the folder of the records."""
-        unit_ids, foreign = [], []
-        async for name in self._records.list_names():
-            unit_id = unit_of(name)
-            if unit_id is None:
-                foreign.append(name)
-            else:
-                unit_ids.append(unit_id)
-        return RecordNames(sorted(unit_ids), sorted(foreign))
+        return await self._records.names()
 
     async def done_tasks(self) -> set[str]:
         """Unit ids of the tasks that have a record."""
-        return set((await self.record_names()).unit_ids)
+        return await self._records.done()
 
     async def write_record(self, record: stream_pb2.StreamRecord) -> bool:
         """Keep a record; False when the task already has one, which stands.
 
         A record that contradicts itself is refused with StoreError.
         """
-        unit_id = record.task.unit_id
-        if problems := record_problems(record):
-            raise StoreError(f"the record of task {unit_id} is refused: {'; '.join(problems)}")
-        return await self._records.create(record_name(unit_id), record.SerializeToString())
+        return await self._records.write(record)
 
     async def read_record(self, unit_id: str) -> stream_pb2.StreamRecord | None:
         """The record of a task; None when it has none. StoreError when it is damaged."""
-        data = await self._records.read(record_name(unit_id))
-        return None if data is None else self._sound(decode_record(unit_id, data))
+        return await self._records.read(unit_id)
 
-    async def scan_records(
+    def scan_records(
         self, unit_ids: Iterable[str]
     ) -> AsyncGenerator[stream_pb2.StreamRecord | DamagedRecord]:
         """The records of the given tasks in their order, damaged ones as such, a bounded number in memory."""
-        names = (record_name(unit_id) for unit_id in unit_ids)
-        async with contextlib.aclosing(self._records.read_many(names)) as blobs:
-            async for name, data in blobs:
-                yield decode_record(unit_of(name) or name, data)
+        return self._records.scan(unit_ids)
 
     async def read_records(self) -> AsyncGenerator[stream_pb2.StreamRecord]:
         """Every record of the plan, stream by stream, each in its order; a bounded number in memory.
@@ -157,17 +148,9 @@ class StreamLedger:
             for task in stream_tasks(manifest, inputs, stream)
             if task.unit_id in done
         )
-        async with contextlib.aclosing(self.scan_records(planned)) as records:
+        async with contextlib.aclosing(self._records.read_many(planned)) as records:
             async for record in records:
-                yield self._sound(record)
-
-    def _sound(self, record: stream_pb2.StreamRecord | DamagedRecord) -> stream_pb2.StreamRecord:
-        if isinstance(record, DamagedRecord):
-            raise StoreError(
-                f"{self._records.url}/{record_name(record.unit_id)}: damaged record: {record.problem}; "
-                "see policysweep verify"
-            )
-        return record
+                yield record
 
     # ------------------------------------------------------------------ the rest
 

@@ -1,27 +1,13 @@
-"""What makes a record of a stream's task one: its bytes, and what must hold within it."""
+"""What must hold within the record of a stream's task."""
 
 from __future__ import annotations
 
-from google.protobuf.message import DecodeError
-
-from policysweep.sweep.records import DamagedRecord
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import stream_pb2
 
 LESSONS = (pb.REVISION_KIND_ADD, pb.REVISION_KIND_REVISE, pb.REVISION_KIND_OMIT)
 """What a feedback can do to a bank."""
-
-
-def decode_record(unit_id: str, data: bytes) -> stream_pb2.StreamRecord | DamagedRecord:
-    """Read what is kept as the record of a task."""
-    try:
-        record = stream_pb2.StreamRecord.FromString(data)
-    except DecodeError:
-        return DamagedRecord(unit_id, f"{len(data)} bytes that are no record")
-    if record.task.unit_id != unit_id:
-        return DamagedRecord(unit_id, f"{len(data)} bytes, of task {record.task.unit_id or 'none'}")
-    return record
 
 
 def record_problems(record: stream_pb2.StreamRecord) -> list[str]:

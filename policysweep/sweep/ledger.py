@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Iterable
-from dataclasses import dataclass
 
-from policysweep.errors import InputError, ManifestMismatch, StoreError
+from policysweep.errors import InputError, ManifestMismatch
 from policysweep.sweep.failures import FailureFolder
 from policysweep.sweep.inputs import (
     SCENARIOS,
@@ -30,13 +29,8 @@ from policysweep.sweep.inputs import (
     encode_worlds,
 )
 from policysweep.sweep.manifest import decode_manifest, describe_changes, encode_manifest, version_note
-from policysweep.sweep.records import (
-    DamagedRecord,
-    decode_record,
-    record_name,
-    record_problems,
-    unit_of,
-)
+from policysweep.sweep.record_folder import RecordFolder, RecordNames
+from policysweep.sweep.records import DamagedRecord, record_problems
 from policysweep.sweep.store import ResultStore
 from policysweep.sweep.verdicts import VerdictLedger
 from policysweep.v1 import run_pb2
@@ -45,22 +39,14 @@ MANIFEST = "manifest.json"
 EPISODES = "episodes"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordNames:
-    """What lies in the folder of the records, by name."""
-
-    unit_ids: list[str]
-    """Units that have a record, sorted."""
-    foreign: list[str]
-    """Other files, sorted; their names can be any text."""
-
-
 class RunLedger:
     """One run in a store. All methods raise StoreError when the store refuses."""
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
-        self._episodes = store.within(EPISODES)
+        self._records = RecordFolder(
+            store.within(EPISODES), run_pb2.UnitRecord, lambda record: record.unit.unit_id, record_problems
+        )
         self._failures = FailureFolder(store, run_pb2.UnitFailure, lambda failure: failure.unit.unit_id)
 
     @property
@@ -133,36 +119,22 @@ class RunLedger:
 
     async def record_names(self) -> RecordNames:
         """What lies in the folder of the records."""
-        unit_ids, foreign = [], []
-        async for name in self._episodes.list_names():
-            unit_id = unit_of(name)
-            if unit_id is None:
-                foreign.append(name)
-            else:
-                unit_ids.append(unit_id)
-        return RecordNames(sorted(unit_ids), sorted(foreign))
+        return await self._records.names()
 
     async def done_units(self) -> set[str]:
         """Ids of the units that have a record."""
-        return set((await self.record_names()).unit_ids)
+        return await self._records.done()
 
     async def write_record(self, record: run_pb2.UnitRecord) -> bool:
         """Keep a record; False when the unit already has one, which stands.
 
         A record that contradicts itself is refused with StoreError: `record_problems` tells beforehand.
         """
-        if problems := record_problems(record):
-            raise StoreError(f"the record of unit {record.unit.unit_id} is refused: {'; '.join(problems)}")
-        return await self._episodes.create(record_name(record.unit.unit_id), record.SerializeToString())
+        return await self._records.write(record)
 
-    async def scan_records(
-        self, unit_ids: Iterable[str]
-    ) -> AsyncGenerator[run_pb2.UnitRecord | DamagedRecord]:
+    def scan_records(self, unit_ids: Iterable[str]) -> AsyncGenerator[run_pb2.UnitRecord | DamagedRecord]:
         """The records of the given units in their order, damaged ones as such, a bounded number in memory."""
-        names = (record_name(unit_id) for unit_id in unit_ids)
-        async with contextlib.aclosing(self._episodes.read_many(names)) as blobs:
-            async for name, data in blobs:
-                yield decode_record(name, data)
+        return self._records.scan(unit_ids)
 
     async def read_records(self) -> AsyncGenerator[run_pb2.UnitRecord]:
         """Every record in the order of unit ids, a bounded number in memory.
@@ -170,13 +142,8 @@ class RunLedger:
         A damaged record ends the reading with StoreError: what is computed from the rest would be wrong.
         """
         names = await self.record_names()
-        async with contextlib.aclosing(self.scan_records(names.unit_ids)) as records:
+        async with contextlib.aclosing(self._records.read_many(names.unit_ids)) as records:
             async for record in records:
-                if isinstance(record, DamagedRecord):
-                    name = f"{self._episodes.url}/{record_name(record.unit_id)}"
-                    raise StoreError(
-                        f"{name}: damaged record: {record.problem}; delete the file and run the sweep again"
-                    )
                 yield record
 
     async def write_failure(self, failure: run_pb2.UnitFailure) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2
 
@@ -56,18 +54,6 @@ def _checked(unit_id: str) -> str:
     if not _UNIT_ID.fullmatch(unit_id):
         raise ValueError(f"{unit_id!r} is not a unit id")
     return unit_id
-
-
-def decode_record(name: str, data: bytes) -> run_pb2.UnitRecord | DamagedRecord:
-    """Read the record that is kept under a record's name."""
-    unit_id = name.removesuffix(_SUFFIX)
-    try:
-        record = run_pb2.UnitRecord.FromString(data)
-    except DecodeError:
-        return DamagedRecord(unit_id, f"{len(data)} bytes that are no record")
-    if record.unit.unit_id != unit_id:
-        return DamagedRecord(unit_id, f"{len(data)} bytes, of unit {record.unit.unit_id or 'none'}")
-    return record
 
 
 def record_problems(record: run_pb2.UnitRecord) -> list[str]:

@@ -177,7 +177,8 @@ async def test_damaged_records_are_reported_by_name() -> None:
     assert found[2].problem.endswith(f"of unit {good}")
     assert isinstance(found[3], run_pb2.UnitRecord)
     expected = (
-        f"memory:///episodes/{garbage}.binpb: damaged record: .*; delete the file and run the sweep again"
+        f"memory:///episodes/{garbage}.binpb: damaged record: .*; "
+        "delete the file and run the sweep or stream again"
     )
     with pytest.raises(StoreError, match=expected):
         [record async for record in ledger.read_records()]
