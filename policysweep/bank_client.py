@@ -18,7 +18,7 @@ from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import policybank_pb2_grpc
 
 _SECONDS = 60
-"""Deadline of each call. None of them asks a model."""
+"""Deadline of a call that asks no model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,16 @@ class BankClient:
         with self._told():
             answers = self._stub.ExportBank(pb.ExportBankRequest(bank=ref), timeout=_SECONDS)
             return BankContents.of(ref.bank_id, [answer.record async for answer in answers])
+
+    async def describe(self, bank_id: str) -> pb.GetBankResponse:
+        """What a bank is and where it stands."""
+        with self._told():
+            return await self._stub.GetBank(pb.GetBankRequest(bank_id=bank_id), timeout=_SECONDS)
+
+    async def create(self, request: pb.CreateBankRequest, seconds: float) -> pb.CreateBankResponse:
+        """Make or fork a bank. The curator is asked, for as long as `seconds`."""
+        with self._told():
+            return await self._stub.CreateBank(request, timeout=seconds)
 
     async def restore(self, bank_id: str, records: Sequence[pb.BankRecord]) -> pb.ImportBankResponse:
         """Write a bank from an export. An export is taken whole or not at all."""

@@ -11,7 +11,7 @@ from policysweep import __version__
 from policysweep.errors import InputError, PolicysweepError
 
 _COMMANDS = {
-    "bank": "Look at policy banks, take them out and in, restore an earlier revision.",
+    "bank": "Make policy banks, look at them, take them out and in, restore an earlier revision.",
     "compare": "Compare two runs of one data set.",
     "dataset": "Check, show and build data sets, and make their order worlds.",
     "export": "Write a run in the public code's layout, as JSON Lines or as Parquet.",

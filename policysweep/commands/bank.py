@@ -1,4 +1,4 @@
-"""`policysweep bank`: look at policy banks, take them out and in, restore an earlier revision."""
+"""`policysweep bank`: make policy banks, look at them, take them out and in, restore an earlier revision."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from policysweep.bank_display import (
 from policysweep.bank_file import encode_records, read_bank, write_file
 from policysweep.bank_history import standing
 from policysweep.bank_markdown import REHEARSAL, bank_markdown
+from policysweep.commands.bank_create import create_command
 from policysweep.commands.bank_where import Where, named, ref_of, when_options, where_options
 from policysweep.errors import InputError
 from policysweep.v1 import policybank_pb2 as pb
@@ -32,12 +33,14 @@ from policysweep.v1 import policybank_pb2 as pb
 
 @click.group(name="bank")
 def bank() -> None:
-    """Look at policy banks, take them out and in, restore an earlier revision.
+    """Make policy banks, look at them, take them out and in, restore an earlier revision.
 
     Each command works on a policybank service that runs (--target), or on the embedded store in a folder
     (--store), for which it starts the service as long as it takes.
     """
 
+
+bank.add_command(create_command)
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

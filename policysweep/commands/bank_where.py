@@ -21,13 +21,15 @@ from policysweep.errors import InputError
 from policysweep.launch import Launcher
 from policysweep.rpc.client import Channels
 from policysweep.rpc.tls import Credentials
+from policysweep.sweep.model_spec import ModelSpec
+from policysweep.sweep.services import service_flags, start_rehearsal
 from policysweep.v1 import policybank_pb2 as pb
 
 _QDRANT_FILE = "meta.json"
 """The embedded Qdrant keeps its list of collections in it."""
 
-# Nothing that these commands do asks the curator's model.
-_NO_MODEL = ("--model-url", "http://127.0.0.1:9/v1", "--model", "none")
+_NO_MODEL = ModelSpec(model="none", model_url="http://127.0.0.1:9/v1")
+"""The curator of a service that is started for work that asks none."""
 
 _MOST = 2**31 - 1
 
@@ -44,36 +46,45 @@ class Where:
     credentials: Credentials | None
 
     def run(
-        self, work: Callable[[BankClient], Coroutine[Any, Any, Result]], *, create: bool = False
+        self,
+        work: Callable[[BankClient], Coroutine[Any, Any, Result]],
+        *,
+        create: bool = False,
+        curator: ModelSpec | None = None,
     ) -> Result:
         """The result of `work`, done with a client.
 
-        Raises InputError for a folder that holds no store, unless it is one to `create`.
+        `curator` is the model of a service that is started; without one it can ask none. Raises InputError
+        for a folder that holds no store, unless it is one to `create`.
         """
         if self.store and not create and not (self.store / _QDRANT_FILE).is_file():
             raise InputError(
                 f"{self.store} holds no policy banks: there is no {_QDRANT_FILE} of an embedded Qdrant"
             )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            done = runner.run(interruptible(self._do(work)))
+            done = runner.run(interruptible(self._do(work, curator)))
         if done is None:
             raise SystemExit(EXIT_INTERRUPTED)
         return done
 
-    async def _do(self, work: Callable[[BankClient], Coroutine[Any, Any, Result]]) -> Result:
-        async with self._service() as target, Channels(self.credentials) as channels:
+    async def _do(
+        self, work: Callable[[BankClient], Coroutine[Any, Any, Result]], curator: ModelSpec | None
+    ) -> Result:
+        async with self._service(curator) as target, Channels(self.credentials) as channels:
             return await work(BankClient(channels, target))
 
     @asynccontextmanager
-    async def _service(self) -> AsyncIterator[str]:
+    async def _service(self, curator: ModelSpec | None) -> AsyncIterator[str]:
         if self.store is None:
             assert self.target is not None
             yield self.target
             return
-        args = ["--store", str(self.store), *_NO_MODEL]
-        args += self.credentials.files.flags() if self.credentials else []
+        tls = self.credentials.files if self.credentials else None
         with tempfile.TemporaryDirectory() as logs:
             async with Launcher(Path(logs), lambda event: click.echo(event, err=True)) as launcher:
+                model = curator or _NO_MODEL
+                flags = service_flags(model, await start_rehearsal([model], launcher), tls)
+                args = ["--store", str(self.store), *flags]
                 yield await launcher.start("policybank", "services.policybank", args)
 
 

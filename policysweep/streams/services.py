@@ -22,8 +22,8 @@ from policysweep.rpc.tls import TlsFiles
 from policysweep.streams.banks import bank_service_info
 from policysweep.streams.spec import MemoryMode, StreamAgentSpec, StreamSpec
 from policysweep.sweep.judge_client import JudgeClient
+from policysweep.sweep.model_spec import CustomerSpec, ModelSpec, ServedSpec
 from policysweep.sweep.services import needs_rehearsal, service_flags, start_rehearsal
-from policysweep.sweep.spec import CustomerSpec, ModelSpec, ServedSpec
 from policysweep.v1 import agent_pb2, agent_pb2_grpc, judge_pb2, simulator_pb2, simulator_pb2_grpc
 from policysweep.v1 import policybank_pb2 as pb
 

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
 from policysweep.errors import InputError
-from policysweep.sweep.spec import CustomerSpec, JudgeSpec, ModelSpec, ServedSpec, ToolCallingSpec
+from policysweep.sweep.model_spec import CustomerSpec, JudgeSpec, ModelSpec, ServedSpec, ToolCallingSpec
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
     AgentName,
     Count,
     Names,
+    Part,
     RunName,
     Seconds,
     Target,
@@ -41,12 +42,6 @@ MemoryMode = Literal["none", "static_turn", "static_start", "retrieve", "full"]
 Seed = Annotated[StrictInt, Field(ge=0, le=INT32_MAX)]
 
 _STATIC = ("synapse", "awm", "reasoning_bank")
-
-
-class _Part(BaseModel):
-    """Settings that are frozen and refuse fields that they do not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class StreamAgentSpec(ToolCallingSpec):
@@ -129,7 +124,7 @@ class BankSpec(ServedSpec):
         return {**own, **self.parameters}
 
 
-class OriginalsSpec(_Part):
+class OriginalsSpec(Part):
     """Which originals are played; all when nothing is set."""
 
     tasks: Names | None = Field(
@@ -148,7 +143,7 @@ class OriginalsSpec(_Part):
         return self
 
 
-class StreamLimitsSpec(_Part):
+class StreamLimitsSpec(Part):
     """Limits of one task."""
 
     max_steps: Count = Field(default=200, description="Messages and rounds of results (tau2-bench: 200).")
@@ -187,7 +182,7 @@ class StreamLimitsSpec(_Part):
         )
 
 
-class StreamSpec(_Part):
+class StreamSpec(Part):
     """A stream run: streams of tasks for every domain, method, regime, agent, seed and trial."""
 
     name: RunName = Field(description="Name of the run: its folder in the store.")

@@ -21,6 +21,7 @@ from policysweep.launch import Launcher
 from policysweep.rpc.client import Channels
 from policysweep.rpc.tls import Credentials
 from policysweep.sweep import services
+from policysweep.sweep.agent_banks import agent_banks, check_memories
 from policysweep.sweep.backlog import Backlog
 from policysweep.sweep.inputs import RunInputs
 from policysweep.sweep.judge_client import JudgeClient
@@ -128,7 +129,7 @@ class Driver:
             done = await ledger.done_units()
             self._count(manifest, done)
             SWEEP_METRICS.watch(self._spec.name, "play", self.progress)
-            runner = self._runner(endpoints, ledger, channels)
+            runner = self._runner(manifest, endpoints, ledger, channels)
             try:
                 backlog = await runner.run(self._open_units(manifest, done))
             except* PolicysweepError as group:
@@ -143,18 +144,15 @@ class Driver:
             await propose(ledger.verdicts, clients, parse_rubric(self._spec.rubric))
 
     async def _manifest(self, endpoints: services.Endpoints, channels: Channels) -> run_pb2.RunManifest:
-        agents, simulators = await asyncio.gather(
-            services.agent_infos(endpoints, channels), services.simulator_infos(endpoints, channels)
+        agents, simulators, banks = await asyncio.gather(
+            services.agent_infos(endpoints, channels),
+            services.simulator_infos(endpoints, channels),
+            agent_banks(self._spec.agents, channels),
         )
+        check_memories(agents, banks)
         now = Timestamp()
         now.GetCurrentTime()
-        return build_manifest(
-            self._spec,
-            self._played.info,
-            agents,
-            simulators,
-            now,
-        )
+        return build_manifest(self._spec, self._played.info, agents, simulators, banks, now)
 
     def _units(self, manifest: run_pb2.RunManifest) -> Iterator[run_pb2.Unit]:
         keys = scenario_keys(self._played.inputs.scenarios)
@@ -170,12 +168,19 @@ class Driver:
             agents[unit.agent].planned += 1
             agents[unit.agent].done_before += unit.unit_id in done
 
-    def _runner(self, endpoints: services.Endpoints, ledger: RunLedger, channels: Channels) -> Runner:
+    def _runner(
+        self,
+        manifest: run_pb2.RunManifest,
+        endpoints: services.Endpoints,
+        ledger: RunLedger,
+        channels: Channels,
+    ) -> Runner:
         spec = self._spec
         return self._make_runner(
             scenarios={each.scenario_id: each for each in self._played.inputs.scenarios},
             worlds=self._played.inputs.worlds,
             agent_targets=endpoints.agents,
+            banks={agent.name: agent.bank for agent in manifest.agents if agent.HasField("bank")},
             simulator_targets=endpoints.simulators,
             limits=spec.limits.message(),
             settings=runner_settings(spec),

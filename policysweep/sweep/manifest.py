@@ -33,12 +33,14 @@ def build_manifest(
     dataset: run_pb2.DatasetInfo,
     agents: Mapping[str, agent_pb2.AgentInfo],
     simulators: Mapping[str, simulator_pb2.SimulatorInfo],
+    banks: Mapping[str, run_pb2.AgentBank],
     created_at: Timestamp,
 ) -> run_pb2.RunManifest:
     """The manifest of a sweep.
 
     `agents` is what each agent says of itself, by its name in the spec; `simulators` what each of them says,
-    by target. InputError when two simulators differ, since a unit may be played by any of them.
+    by target; `banks` those that agents read, by the agents' names. InputError when two simulators differ,
+    since a unit may be played by any of them.
     """
     (first_target, simulator), *others = simulators.items()
     for target, info in others:
@@ -48,14 +50,20 @@ def build_manifest(
         format=FORMAT,
         run=spec.name,
         dataset=dataset,
-        agents=[run_pb2.AgentEntry(name=agent.name, info=agents[agent.name]) for agent in spec.agents],
+        agents=[
+            run_pb2.AgentEntry(name=agent.name, info=agents[agent.name], bank=banks.get(agent.name))
+            for agent in spec.agents
+        ],
         simulator=simulator,
         trials=spec.trials,
         persona_assignment=spec.agent_persona.assignment_message(),
         fixed_persona=spec.agent_persona.persona_message(),
         limits=spec.limits.message(),
         seed=spec.seed,
-        rehearsal=dataset.rehearsal or simulator.rehearsal or any(info.rehearsal for info in agents.values()),
+        rehearsal=dataset.rehearsal
+        or simulator.rehearsal
+        or any(info.rehearsal for info in agents.values())
+        or any(bank.rehearsal for bank in banks.values()),
         version=policysweep.__version__,
         created_at=created_at,
     )
@@ -92,16 +100,34 @@ def describe_changes(old: run_pb2.RunManifest, new: run_pb2.RunManifest) -> list
     The order of the agents is not compared: it decides no result.
     """
     changes = list(_differences(old, new, skip=_NOT_COMPARED))
-    before = {agent.name: agent.info for agent in old.agents}
-    after = {agent.name: agent.info for agent in new.agents}
+    before = {agent.name: agent for agent in old.agents}
+    after = {agent.name: agent for agent in new.agents}
     for name in [*before, *(name for name in after if name not in before)]:
         if name not in after:
             changes.append(f"agent {name} was in the run and is not in the sweep")
         elif name not in before:
             changes.append(f"agent {name} is new")
         else:
-            changes.extend(f"agent {name}: {each}" for each in _differences(before[name], after[name]))
+            changes.extend(f"agent {name}: {each}" for each in _agent_changes(before[name], after[name]))
     return changes
+
+
+def _agent_changes(old: run_pb2.AgentEntry, new: run_pb2.AgentEntry) -> Iterator[str]:
+    yield from _differences(old.info, new.info)
+    before, after = _bank_name(old.bank), _bank_name(new.bank)
+    if before != after:
+        yield f"bank was {before} and is {after}"
+        return
+    if old.bank.digest != new.bank.digest:
+        yield (
+            f"bank {after} holds other entries than when the run began: let bank.target name the service "
+            "that has the bank of then, or bring that bank back with policysweep bank import"
+        )
+    yield from _differences(old.bank, new.bank, skip=frozenset({"bank.digest"}), path="bank.")
+
+
+def _bank_name(bank: run_pb2.AgentBank) -> str:
+    return f"{bank.bank_id!r} at revision {bank.revision}" if bank.revision else "none"
 
 
 def message_differences(old: Message, new: Message, skip: frozenset[str] = frozenset()) -> list[str]:

@@ -113,6 +113,7 @@ class Runner:
         scenarios: Mapping[str, scenario_pb2.Scenario],
         worlds: Mapping[str, world_pb2.OrderWorld],
         agent_targets: Mapping[str, str],
+        banks: Mapping[str, run_pb2.AgentBank],
         simulator_targets: Sequence[str],
         limits: simulator_pb2.EpisodeLimits,
         settings: RunnerSettings,
@@ -121,9 +122,11 @@ class Runner:
         progress: Progress,
         on_event: Callable[[str], None],
     ) -> None:
+        """`banks` are those of the agents that have one, by the agent's name."""
         self._scenarios = scenarios
         self._worlds = worlds
         self._agent_targets = agent_targets
+        self._banks = banks
         self._simulators = Simulators("RunEpisode", simulator_targets, channels)
         self._limits = limits
         self._settings = settings
@@ -202,6 +205,8 @@ class Runner:
             seed=unit.seed,
             limits=self._limits,
         )
+        if (bank := self._banks.get(unit.agent)) is not None:
+            request.bank_id, request.bank_revision = bank.bank_id, bank.revision
         # The design of the task stays with the driver and the judge.
         request.scenario.ClearField("task")
         return request

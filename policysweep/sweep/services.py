@@ -12,14 +12,14 @@ from policysweep.launch import Launcher
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
 from policysweep.rpc.tls import TlsFiles
-from policysweep.sweep.spec import (
+from policysweep.sweep.model_spec import (
     REHEARSAL_PREFIX,
     CustomerSpec,
     JudgeSpec,
     ModelSpec,
     ServedSpec,
-    SweepSpec,
 )
+from policysweep.sweep.spec import SweepSpec
 from policysweep.v1 import agent_pb2, agent_pb2_grpc, simulator_pb2, simulator_pb2_grpc
 
 _INFO_SECONDS = 30.0
@@ -104,8 +104,14 @@ def service_flags(model: ModelSpec, rehearsal: str | None, tls: TlsFiles | None)
     settings = {**model.settings()}
     if needs_rehearsal(model):
         settings["model_url"] = f"http://{rehearsal}/v1"
-    named = [(f"--{name.replace('_', '-')}", str(value)) for name, value in settings.items()]
-    return [*(part for flag in named for part in flag), *(tls.flags() if tls else ())]
+    flags = [part for name, value in settings.items() for part in _flag(name.replace("_", "-"), value)]
+    return [*flags, *(tls.flags() if tls else ())]
+
+
+def _flag(name: str, value: str | int | float) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        return (f"--{name}" if value else f"--no-{name}",)
+    return (f"--{name}", str(value))
 
 
 async def agent_infos(endpoints: Endpoints, channels: Channels) -> dict[str, agent_pb2.AgentInfo]:

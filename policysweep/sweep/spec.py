@@ -8,42 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, field_validator, model_validator
+from pydantic import Field, StrictInt, field_validator, model_validator
 
 from policysweep.errors import InputError
-from policysweep.models.prompted_tools import ToolMode
+from policysweep.sweep.model_spec import AgentSpec, CustomerSpec, JudgeSpec, ModelSpec, ServedSpec
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
-    AgentName,
     Count,
-    ModelUrl,
     Names,
+    Part,
     PersonaName,
     RubricName,
     RunName,
     Seconds,
-    Target,
     Targets,
-    Variable,
     distinct,
 )
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, simulator_pb2
 from policysweep.yaml_source import read_yaml, validate
 
-REHEARSAL_PREFIX = "rehearsal-"
-"""Models whose name begins so are served by the rehearsal server that a local run starts."""
 
-
-class _Part(BaseModel):
-    """Settings that are frozen and refuse fields that they do not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class DatasetSpec(_Part):
+class DatasetSpec(Part):
     """Which data set is played."""
 
     source: str = Field(
@@ -58,7 +46,7 @@ class DatasetSpec(_Part):
     )
 
 
-class ScenarioFilter(_Part):
+class ScenarioFilter(Part):
     """Which scenarios of the data set are played; all when nothing is set."""
 
     tasks: Names | None = Field(default=None, description="Ids of the tasks to play.")
@@ -69,111 +57,7 @@ class ScenarioFilter(_Part):
     )
 
 
-class ModelSpec(_Part):
-    """A served model and how it is sampled."""
-
-    model: str | None = Field(
-        default=None, min_length=1, description="Name under which the server serves the model."
-    )
-    model_url: ModelUrl | None = Field(
-        default=None,
-        description="Base URL of the OpenAI-compatible server; "
-        "may be left out for a rehearsal model, whose server the local run starts.",
-    )
-    api_key_env: Variable | None = Field(
-        default=None, description="Name of the environment variable that holds the server's API key."
-    )
-    temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = Field(
-        default=None, description="Sampling temperature; 0 is greedy."
-    )
-    top_p: Annotated[float, Field(gt=0, le=1, strict=True)] | None = Field(
-        default=None, description="Nucleus mass; 1 is off."
-    )
-    max_tokens: Count | None = Field(default=None, description="Limit on the tokens of one answer.")
-    model_timeout_seconds: Seconds | None = Field(
-        default=None,
-        description="Limit on one model call, in seconds; `limits.agent_call_seconds` may be shorter.",
-    )
-    context_tokens: Count | None = Field(
-        default=None,
-        description="Context of the model in tokens, for a server that does not report it as max_model_len.",
-    )
-
-    def check_served(self) -> None:
-        """ValueError when nothing serves the model."""
-        if self.model and not self.model_url and not self.model.startswith(REHEARSAL_PREFIX):
-            raise ValueError(
-                f"model_url is missing: no server is started for {self.model}, "
-                f"only for models named {REHEARSAL_PREFIX}*"
-            )
-
-    def settings(self) -> dict[str, str | int | float]:
-        """What the file sets, under the names that the service's configuration uses."""
-        return self.model_dump(exclude={"name", "target"}, exclude_none=True)
-
-
-class ToolCallingSpec(ModelSpec):
-    """A served model that calls tools."""
-
-    tool_mode: ToolMode | None = Field(
-        default=None,
-        description="How the model is given its tools: native, by the server's tool calling, or prompted, in "
-        "the prompt, for models and servers without it.",
-    )
-
-
-class CustomerSpec(ToolCallingSpec):
-    """The model that plays the customer, for the simulator that a local run starts."""
-
-    model: str = Field(
-        default="rehearsal-customer",
-        min_length=1,
-        description="Name under which the server serves the model.",
-    )
-
-    @model_validator(mode="after")
-    def _served(self) -> CustomerSpec:
-        self.check_served()
-        return self
-
-
-class ServedSpec(ModelSpec):
-    """A service by `target`, or a `model` for which one is started."""
-
-    kind: ClassVar[str]
-
-    name: AgentName = Field(description="Name in records and tables, unique in the sweep.")
-    target: Target | None = Field(
-        default=None,
-        description="gRPC target of a service that already runs, such as dns:///agent:50052.",
-    )
-
-    @model_validator(mode="after")
-    def _one_source(self) -> ServedSpec:
-        if self.model is None and self.target is None:
-            raise ValueError(f"{self.kind} {self.name} needs a model or a target")
-        if self.target is not None and (surplus := sorted(self.settings())):
-            raise ValueError(
-                f"{self.kind} {self.name} has a target, so {', '.join(surplus)} cannot be set here: "
-                "the service that runs there has its own"
-            )
-        self.check_served()
-        return self
-
-
-class AgentSpec(ServedSpec, ToolCallingSpec):
-    """An agent under test: a `model`, for which an agent service is started, or a `target` that runs."""
-
-    kind = "agent"
-
-
-class JudgeSpec(ServedSpec):
-    """A judge: a `model`, for which a judge service is started, or a `target` that runs."""
-
-    kind = "judge"
-
-
-class AgentPersonaSpec(_Part):
+class AgentPersonaSpec(Part):
     """How the five agent personas are assigned, always from scenario and trial and never from the model."""
 
     assignment: Literal["balanced", "fixed", "swept"] = Field(
@@ -200,7 +84,7 @@ class AgentPersonaSpec(_Part):
         return ep.AgentPersona.Value(f"AGENT_PERSONA_{self.persona or 'UNSPECIFIED'}")
 
 
-class LimitsSpec(_Part):
+class LimitsSpec(Part):
     """Limits of one conversation."""
 
     max_turns: Count = Field(default=20, description="Customer turns, the opening included (DRIP-R: 20).")
@@ -235,7 +119,7 @@ class LimitsSpec(_Part):
         return simulator_pb2.EpisodeLimits(**self.model_dump(exclude={"unit_seconds"}))
 
 
-class SweepSpec(_Part):
+class SweepSpec(Part):
     """A sweep: agents x scenarios x trials."""
 
     name: RunName = Field(description="Name of the run: its folder in the store.")

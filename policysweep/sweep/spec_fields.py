@@ -9,11 +9,17 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
 
 from policysweep.v1 import judge_pb2
 
 INT32_MAX = 2**31 - 1
+
+
+class Part(BaseModel):
+    """Settings that are frozen and refuse fields that they do not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def run_name(name: str) -> str:

@@ -26,7 +26,7 @@ from policysweep.v1 import episode_pb2 as policysweep_dot_v1_dot_episode__pb2
 from policysweep.v1 import scenario_pb2 as policysweep_dot_v1_dot_scenario__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apolicysweep/v1/agent.proto\x12\x0epolicysweep.v1\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\"Q\n\x10ResolutionOption\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xf0\x02\n\x0eRespondRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x05\x12&\n\x06policy\x18\x03 \x01(\x0b\x32\x16.policysweep.v1.Policy\x12\x12\n\ncase_brief\x18\x04 \x01(\t\x12-\n\x05tools\x18\x05 \x03(\x0b\x32\x1e.policysweep.v1.ToolDefinition\x12)\n\x08messages\x18\x06 \x03(\x0b\x32\x17.policysweep.v1.Message\x12<\n\x12resolution_options\x18\x07 \x03(\x0b\x32 .policysweep.v1.ResolutionOption\x12\x33\n\ragent_persona\x18\x08 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\x0f\n\x07\x62\x61nk_id\x18\t \x01(\t\x12\x0c\n\x04seed\x18\n \x01(\x05\x12\x14\n\x0c\x63ontinuation\x18\x0b \x01(\x0c\"\x8b\x02\n\x0fRespondResponse\x12(\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.Message\x12.\n\nresolution\x18\x02 \x01(\x0b\x32\x1a.policysweep.v1.Resolution\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x1a\n\x12\x63onsulted_spec_ids\x18\x04 \x03(\t\x12\x14\n\x0c\x63ontinuation\x18\x05 \x01(\x0c\x12\x33\n\rfinish_reason\x18\x06 \x01(\x0e\x32\x1c.policysweep.v1.FinishReason\x12\x11\n\trehearsal\x18\x07 \x01(\x08\"\x15\n\x13GetAgentInfoRequest\"?\n\x14GetAgentInfoResponse\x12\'\n\x04info\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.AgentInfo\"\xd3\x01\n\tAgentInfo\x12\x0f\n\x07variant\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rprompt_digest\x18\x03 \x01(\t\x12*\n\x08sampling\x18\x04 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x13\n\x0bmemory_mode\x18\x05 \x01(\t\x12\x11\n\trehearsal\x18\x06 \x01(\x08\x12\x0f\n\x07version\x18\x07 \x01(\t\x12\x17\n\x0fpolicy_withheld\x18\x08 \x01(\x08\x12\x11\n\ttool_mode\x18\t \x01(\t\"B\n\x08Sampling\x12\x13\n\x0btemperature\x18\x01 \x01(\x01\x12\r\n\x05top_p\x18\x02 \x01(\x01\x12\x12\n\nmax_tokens\x18\x03 \x01(\x05\x32\xb5\x01\n\x0c\x41gentService\x12J\n\x07Respond\x12\x1e.policysweep.v1.RespondRequest\x1a\x1f.policysweep.v1.RespondResponse\x12Y\n\x0cGetAgentInfo\x12#.policysweep.v1.GetAgentInfoRequest\x1a$.policysweep.v1.GetAgentInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1apolicysweep/v1/agent.proto\x12\x0epolicysweep.v1\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\"Q\n\x10ResolutionOption\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x87\x03\n\x0eRespondRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x05\x12&\n\x06policy\x18\x03 \x01(\x0b\x32\x16.policysweep.v1.Policy\x12\x12\n\ncase_brief\x18\x04 \x01(\t\x12-\n\x05tools\x18\x05 \x03(\x0b\x32\x1e.policysweep.v1.ToolDefinition\x12)\n\x08messages\x18\x06 \x03(\x0b\x32\x17.policysweep.v1.Message\x12<\n\x12resolution_options\x18\x07 \x03(\x0b\x32 .policysweep.v1.ResolutionOption\x12\x33\n\ragent_persona\x18\x08 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\x0f\n\x07\x62\x61nk_id\x18\t \x01(\t\x12\x0c\n\x04seed\x18\n \x01(\x05\x12\x14\n\x0c\x63ontinuation\x18\x0b \x01(\x0c\x12\x15\n\rbank_revision\x18\x0c \x01(\x05\"\x8b\x02\n\x0fRespondResponse\x12(\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.Message\x12.\n\nresolution\x18\x02 \x01(\x0b\x32\x1a.policysweep.v1.Resolution\x12$\n\x05usage\x18\x03 \x01(\x0b\x32\x15.policysweep.v1.Usage\x12\x1a\n\x12\x63onsulted_spec_ids\x18\x04 \x03(\t\x12\x14\n\x0c\x63ontinuation\x18\x05 \x01(\x0c\x12\x33\n\rfinish_reason\x18\x06 \x01(\x0e\x32\x1c.policysweep.v1.FinishReason\x12\x11\n\trehearsal\x18\x07 \x01(\x08\"\x15\n\x13GetAgentInfoRequest\"?\n\x14GetAgentInfoResponse\x12\'\n\x04info\x18\x01 \x01(\x0b\x32\x19.policysweep.v1.AgentInfo\"\xf0\x01\n\tAgentInfo\x12\x0f\n\x07variant\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x15\n\rprompt_digest\x18\x03 \x01(\t\x12*\n\x08sampling\x18\x04 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x13\n\x0bmemory_mode\x18\x05 \x01(\t\x12\x11\n\trehearsal\x18\x06 \x01(\x08\x12\x0f\n\x07version\x18\x07 \x01(\t\x12\x17\n\x0fpolicy_withheld\x18\x08 \x01(\x08\x12\x11\n\ttool_mode\x18\t \x01(\t\x12\x1b\n\x13reads_bank_revision\x18\n \x01(\x08\"B\n\x08Sampling\x12\x13\n\x0btemperature\x18\x01 \x01(\x01\x12\r\n\x05top_p\x18\x02 \x01(\x01\x12\x12\n\nmax_tokens\x18\x03 \x01(\x05\x32\xb5\x01\n\x0c\x41gentService\x12J\n\x07Respond\x12\x1e.policysweep.v1.RespondRequest\x1a\x1f.policysweep.v1.RespondResponse\x12Y\n\x0cGetAgentInfo\x12#.policysweep.v1.GetAgentInfoRequest\x1a$.policysweep.v1.GetAgentInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,17 +36,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESOLUTIONOPTION']._serialized_start=107
   _globals['_RESOLUTIONOPTION']._serialized_end=188
   _globals['_RESPONDREQUEST']._serialized_start=191
-  _globals['_RESPONDREQUEST']._serialized_end=559
-  _globals['_RESPONDRESPONSE']._serialized_start=562
-  _globals['_RESPONDRESPONSE']._serialized_end=829
-  _globals['_GETAGENTINFOREQUEST']._serialized_start=831
-  _globals['_GETAGENTINFOREQUEST']._serialized_end=852
-  _globals['_GETAGENTINFORESPONSE']._serialized_start=854
-  _globals['_GETAGENTINFORESPONSE']._serialized_end=917
-  _globals['_AGENTINFO']._serialized_start=920
-  _globals['_AGENTINFO']._serialized_end=1131
-  _globals['_SAMPLING']._serialized_start=1133
-  _globals['_SAMPLING']._serialized_end=1199
-  _globals['_AGENTSERVICE']._serialized_start=1202
-  _globals['_AGENTSERVICE']._serialized_end=1383
+  _globals['_RESPONDREQUEST']._serialized_end=582
+  _globals['_RESPONDRESPONSE']._serialized_start=585
+  _globals['_RESPONDRESPONSE']._serialized_end=852
+  _globals['_GETAGENTINFOREQUEST']._serialized_start=854
+  _globals['_GETAGENTINFOREQUEST']._serialized_end=875
+  _globals['_GETAGENTINFORESPONSE']._serialized_start=877
+  _globals['_GETAGENTINFORESPONSE']._serialized_end=940
+  _globals['_AGENTINFO']._serialized_start=943
+  _globals['_AGENTINFO']._serialized_end=1183
+  _globals['_SAMPLING']._serialized_start=1185
+  _globals['_SAMPLING']._serialized_end=1251
+  _globals['_AGENTSERVICE']._serialized_start=1254
+  _globals['_AGENTSERVICE']._serialized_end=1435
 # @@protoc_insertion_point(module_scope)

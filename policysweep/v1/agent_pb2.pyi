@@ -67,6 +67,7 @@ class RespondRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     CONTINUATION_FIELD_NUMBER: _builtins.int
+    BANK_REVISION_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
     """Opaque and unique; the session key for prefix-affine routers."""
     step: _builtins.int
@@ -81,6 +82,8 @@ class RespondRequest(_message.Message):
     """Sampling seed."""
     continuation: _builtins.bytes
     """What the previous answer of this episode returned; empty at first."""
+    bank_revision: _builtins.int
+    """The revision of the policy bank to read; 0 for the latest."""
     @_builtins.property
     def policy(self) -> _scenario_pb2.Policy:
         """The written policy."""
@@ -111,10 +114,11 @@ class RespondRequest(_message.Message):
         bank_id: _builtins.str = ...,
         seed: _builtins.int = ...,
         continuation: _builtins.bytes = ...,
+        bank_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_persona", b"agent_persona", "bank_id", b"bank_id", "case_brief", b"case_brief", "continuation", b"continuation", "episode_id", b"episode_id", "messages", b"messages", "policy", b"policy", "resolution_options", b"resolution_options", "seed", b"seed", "step", b"step", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_persona", b"agent_persona", "bank_id", b"bank_id", "bank_revision", b"bank_revision", "case_brief", b"case_brief", "continuation", b"continuation", "episode_id", b"episode_id", "messages", b"messages", "policy", b"policy", "resolution_options", b"resolution_options", "seed", b"seed", "step", b"step", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -230,6 +234,7 @@ class AgentInfo(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     POLICY_WITHHELD_FIELD_NUMBER: _builtins.int
     TOOL_MODE_FIELD_NUMBER: _builtins.int
+    READS_BANK_REVISION_FIELD_NUMBER: _builtins.int
     variant: _builtins.str
     """Name of the implementation, for example "baseline"."""
     model: _builtins.str
@@ -248,6 +253,8 @@ class AgentInfo(_message.Message):
     """Whether the written policy is left out of the prompt, so that the agent knows what the bank holds alone."""
     tool_mode: _builtins.str
     """How the model is given its tools: "native", by the server's tool calling, or "prompted", in the prompt."""
+    reads_bank_revision: _builtins.bool
+    """Whether a bank is read at the revision that a request names."""
     @_builtins.property
     def sampling(self) -> Global___Sampling:
         """Sampling parameters."""
@@ -264,10 +271,11 @@ class AgentInfo(_message.Message):
         version: _builtins.str = ...,
         policy_withheld: _builtins.bool = ...,
         tool_mode: _builtins.str = ...,
+        reads_bank_revision: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sampling", b"sampling"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "policy_withheld", b"policy_withheld", "prompt_digest", b"prompt_digest", "rehearsal", b"rehearsal", "sampling", b"sampling", "tool_mode", b"tool_mode", "variant", b"variant", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_mode", b"memory_mode", "model", b"model", "policy_withheld", b"policy_withheld", "prompt_digest", b"prompt_digest", "reads_bank_revision", b"reads_bank_revision", "rehearsal", b"rehearsal", "sampling", b"sampling", "tool_mode", b"tool_mode", "variant", b"variant", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

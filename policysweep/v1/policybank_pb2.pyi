@@ -685,10 +685,13 @@ class GetBankResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     ENTRIES_FIELD_NUMBER: _builtins.int
     SNAPSHOTS_FIELD_NUMBER: _builtins.int
+    RECALL_LIMIT_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
     """Its latest revision."""
     entries: _builtins.int
     """Entries at the latest revision."""
+    recall_limit: _builtins.int
+    """Entries that a recall without a limit gives; 0 for all."""
     @_builtins.property
     def info(self) -> Global___BankInfo:
         """What it is."""
@@ -704,10 +707,11 @@ class GetBankResponse(_message.Message):
         revision: _builtins.int = ...,
         entries: _builtins.int = ...,
         snapshots: _abc.Iterable[Global___Snapshot] | None = ...,
+        recall_limit: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "info", b"info", "revision", b"revision", "snapshots", b"snapshots"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "info", b"info", "recall_limit", b"recall_limit", "revision", b"revision", "snapshots", b"snapshots"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,40 +26,43 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from policysweep.v1 import agent_pb2 as policysweep_dot_v1_dot_agent__pb2
 from policysweep.v1 import episode_pb2 as policysweep_dot_v1_dot_episode__pb2
 from policysweep.v1 import judge_pb2 as policysweep_dot_v1_dot_judge__pb2
+from policysweep.v1 import policybank_pb2 as policysweep_dot_v1_dot_policybank__pb2
 from policysweep.v1 import simulator_pb2 as policysweep_dot_v1_dot_simulator__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18policysweep/v1/run.proto\x12\x0epolicysweep.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1apolicysweep/v1/judge.proto\x1a\x1epolicysweep/v1/simulator.proto\"\x9e\x01\n\x04Unit\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\x13\n\x0bscenario_id\x18\x02 \x01(\t\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\x33\n\ragent_persona\x18\x05 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\r\n\x05trial\x18\x06 \x01(\x05\x12\x0c\n\x04seed\x18\x07 \x01(\x05\"\x9d\x01\n\nUnitRecord\x12\"\n\x04unit\x18\x01 \x01(\x0b\x32\x14.policysweep.v1.Unit\x12(\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.Episode\x12\x10\n\x08\x61ttempts\x18\x03 \x01(\x05\x12/\n\x0brecorded_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8a\x01\n\rFailedAttempt\x12)\n\x05party\x18\x01 \x01(\x0e\x32\x1a.policysweep.v1.FaultParty\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12-\n\tfailed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x0bUnitFailure\x12\"\n\x04unit\x18\x01 \x01(\x0b\x32\x14.policysweep.v1.Unit\x12/\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1d.policysweep.v1.FailedAttempt\"`\n\x0b\x44\x61tasetInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x11\n\tscenarios\x18\x03 \x01(\x05\x12\r\n\x05tasks\x18\x04 \x01(\x05\x12\x11\n\trehearsal\x18\x05 \x01(\x08\"C\n\nAgentEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04info\x18\x02 \x01(\x0b\x32\x19.policysweep.v1.AgentInfo\"\xcb\x03\n\x0bRunManifest\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\x05\x12\x0b\n\x03run\x18\x02 \x01(\t\x12,\n\x07\x64\x61taset\x18\x03 \x01(\x0b\x32\x1b.policysweep.v1.DatasetInfo\x12*\n\x06\x61gents\x18\x04 \x03(\x0b\x32\x1a.policysweep.v1.AgentEntry\x12\x30\n\tsimulator\x18\x05 \x01(\x0b\x32\x1d.policysweep.v1.SimulatorInfo\x12\x0e\n\x06trials\x18\x06 \x01(\x05\x12=\n\x12persona_assignment\x18\x07 \x01(\x0e\x32!.policysweep.v1.PersonaAssignment\x12\x33\n\rfixed_persona\x18\x08 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12-\n\x06limits\x18\t \x01(\x0b\x32\x1d.policysweep.v1.EpisodeLimits\x12\x0c\n\x04seed\x18\n \x01(\x05\x12\x11\n\trehearsal\x18\x0b \x01(\x08\x12\x0f\n\x07version\x18\x0c \x01(\t\x12.\n\ncreated_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xba\x01\n\rVerdictRecord\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\r\n\x05judge\x18\x02 \x01(\t\x12)\n\x06rubric\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12-\n\x07verdict\x18\x04 \x01(\x0b\x32\x1c.policysweep.v1.PanelVerdict\x12/\n\x0brecorded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"C\n\nJudgeEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04info\x18\x02 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\"]\n\x07Judging\x12&\n\x06rubric\x18\x01 \x01(\x0b\x32\x16.policysweep.v1.Rubric\x12*\n\x06judges\x18\x02 \x03(\x0b\x32\x1a.policysweep.v1.JudgeEntry\"\xa5\x01\n\tTaskGoals\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12#\n\x05goals\x18\x02 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12(\n\x05judge\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\x12\x12\n\njudge_name\x18\x04 \x01(\t\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.policysweep.v1.Usage\"\xb6\x01\n\nHumanLabel\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\x1a\n\rmessage_index\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05value\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x11\n\tannotator\x18\x06 \x01(\tB\x10\n\x0e_message_indexB\x08\n\x06_value*\x94\x01\n\x11PersonaAssignment\x12\"\n\x1ePERSONA_ASSIGNMENT_UNSPECIFIED\x10\x00\x12\x1c\n\x18PERSONA_ASSIGNMENT_FIXED\x10\x01\x12\x1f\n\x1bPERSONA_ASSIGNMENT_BALANCED\x10\x02\x12\x1c\n\x18PERSONA_ASSIGNMENT_SWEPT\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18policysweep/v1/run.proto\x12\x0epolicysweep.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1apolicysweep/v1/judge.proto\x1a\x1fpolicysweep/v1/policybank.proto\x1a\x1epolicysweep/v1/simulator.proto\"\x9e\x01\n\x04Unit\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\x13\n\x0bscenario_id\x18\x02 \x01(\t\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\x33\n\ragent_persona\x18\x05 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\r\n\x05trial\x18\x06 \x01(\x05\x12\x0c\n\x04seed\x18\x07 \x01(\x05\"\x9d\x01\n\nUnitRecord\x12\"\n\x04unit\x18\x01 \x01(\x0b\x32\x14.policysweep.v1.Unit\x12(\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.Episode\x12\x10\n\x08\x61ttempts\x18\x03 \x01(\x05\x12/\n\x0brecorded_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8a\x01\n\rFailedAttempt\x12)\n\x05party\x18\x01 \x01(\x0e\x32\x1a.policysweep.v1.FaultParty\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07message\x18\x03 \x01(\t\x12-\n\tfailed_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x0bUnitFailure\x12\"\n\x04unit\x18\x01 \x01(\x0b\x32\x14.policysweep.v1.Unit\x12/\n\x08\x61ttempts\x18\x02 \x03(\x0b\x32\x1d.policysweep.v1.FailedAttempt\"`\n\x0b\x44\x61tasetInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x11\n\tscenarios\x18\x03 \x01(\x05\x12\r\n\x05tasks\x18\x04 \x01(\x05\x12\x11\n\trehearsal\x18\x05 \x01(\x08\"l\n\nAgentEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04info\x18\x02 \x01(\x0b\x32\x19.policysweep.v1.AgentInfo\x12\'\n\x04\x62\x61nk\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.AgentBank\"\xc1\x01\n\tAgentBank\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x05\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12,\n\x06method\x18\x04 \x01(\x0e\x32\x1c.policysweep.v1.MemoryMethod\x12*\n\x08\x65mbedder\x18\x05 \x01(\x0b\x32\x18.policysweep.v1.Embedder\x12\x14\n\x0crecall_limit\x18\x06 \x01(\x05\x12\x11\n\trehearsal\x18\x07 \x01(\x08\"\xcb\x03\n\x0bRunManifest\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\x05\x12\x0b\n\x03run\x18\x02 \x01(\t\x12,\n\x07\x64\x61taset\x18\x03 \x01(\x0b\x32\x1b.policysweep.v1.DatasetInfo\x12*\n\x06\x61gents\x18\x04 \x03(\x0b\x32\x1a.policysweep.v1.AgentEntry\x12\x30\n\tsimulator\x18\x05 \x01(\x0b\x32\x1d.policysweep.v1.SimulatorInfo\x12\x0e\n\x06trials\x18\x06 \x01(\x05\x12=\n\x12persona_assignment\x18\x07 \x01(\x0e\x32!.policysweep.v1.PersonaAssignment\x12\x33\n\rfixed_persona\x18\x08 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12-\n\x06limits\x18\t \x01(\x0b\x32\x1d.policysweep.v1.EpisodeLimits\x12\x0c\n\x04seed\x18\n \x01(\x05\x12\x11\n\trehearsal\x18\x0b \x01(\x08\x12\x0f\n\x07version\x18\x0c \x01(\t\x12.\n\ncreated_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xba\x01\n\rVerdictRecord\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\r\n\x05judge\x18\x02 \x01(\t\x12)\n\x06rubric\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.RubricRef\x12-\n\x07verdict\x18\x04 \x01(\x0b\x32\x1c.policysweep.v1.PanelVerdict\x12/\n\x0brecorded_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"C\n\nJudgeEntry\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\'\n\x04info\x18\x02 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\"]\n\x07Judging\x12&\n\x06rubric\x18\x01 \x01(\x0b\x32\x16.policysweep.v1.Rubric\x12*\n\x06judges\x18\x02 \x03(\x0b\x32\x1a.policysweep.v1.JudgeEntry\"\xa5\x01\n\tTaskGoals\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12#\n\x05goals\x18\x02 \x03(\x0b\x32\x14.policysweep.v1.Goal\x12(\n\x05judge\x18\x03 \x01(\x0b\x32\x19.policysweep.v1.JudgeInfo\x12\x12\n\njudge_name\x18\x04 \x01(\t\x12$\n\x05usage\x18\x05 \x01(\x0b\x32\x15.policysweep.v1.Usage\"\xb6\x01\n\nHumanLabel\x12\x0f\n\x07unit_id\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\x1a\n\rmessage_index\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05value\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12(\n\x07outcome\x18\x05 \x01(\x0e\x32\x17.policysweep.v1.Outcome\x12\x11\n\tannotator\x18\x06 \x01(\tB\x10\n\x0e_message_indexB\x08\n\x06_value*\x94\x01\n\x11PersonaAssignment\x12\"\n\x1ePERSONA_ASSIGNMENT_UNSPECIFIED\x10\x00\x12\x1c\n\x18PERSONA_ASSIGNMENT_FIXED\x10\x01\x12\x1f\n\x1bPERSONA_ASSIGNMENT_BALANCED\x10\x02\x12\x1c\n\x18PERSONA_ASSIGNMENT_SWEPT\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'policysweep.v1.run_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PERSONAASSIGNMENT']._serialized_start=2093
-  _globals['_PERSONAASSIGNMENT']._serialized_end=2241
-  _globals['_UNIT']._serialized_start=196
-  _globals['_UNIT']._serialized_end=354
-  _globals['_UNITRECORD']._serialized_start=357
-  _globals['_UNITRECORD']._serialized_end=514
-  _globals['_FAILEDATTEMPT']._serialized_start=517
-  _globals['_FAILEDATTEMPT']._serialized_end=655
-  _globals['_UNITFAILURE']._serialized_start=657
-  _globals['_UNITFAILURE']._serialized_end=755
-  _globals['_DATASETINFO']._serialized_start=757
-  _globals['_DATASETINFO']._serialized_end=853
-  _globals['_AGENTENTRY']._serialized_start=855
-  _globals['_AGENTENTRY']._serialized_end=922
-  _globals['_RUNMANIFEST']._serialized_start=925
-  _globals['_RUNMANIFEST']._serialized_end=1384
-  _globals['_VERDICTRECORD']._serialized_start=1387
-  _globals['_VERDICTRECORD']._serialized_end=1573
-  _globals['_JUDGEENTRY']._serialized_start=1575
-  _globals['_JUDGEENTRY']._serialized_end=1642
-  _globals['_JUDGING']._serialized_start=1644
-  _globals['_JUDGING']._serialized_end=1737
-  _globals['_TASKGOALS']._serialized_start=1740
-  _globals['_TASKGOALS']._serialized_end=1905
-  _globals['_HUMANLABEL']._serialized_start=1908
-  _globals['_HUMANLABEL']._serialized_end=2090
+  _globals['_PERSONAASSIGNMENT']._serialized_start=2363
+  _globals['_PERSONAASSIGNMENT']._serialized_end=2511
+  _globals['_UNIT']._serialized_start=229
+  _globals['_UNIT']._serialized_end=387
+  _globals['_UNITRECORD']._serialized_start=390
+  _globals['_UNITRECORD']._serialized_end=547
+  _globals['_FAILEDATTEMPT']._serialized_start=550
+  _globals['_FAILEDATTEMPT']._serialized_end=688
+  _globals['_UNITFAILURE']._serialized_start=690
+  _globals['_UNITFAILURE']._serialized_end=788
+  _globals['_DATASETINFO']._serialized_start=790
+  _globals['_DATASETINFO']._serialized_end=886
+  _globals['_AGENTENTRY']._serialized_start=888
+  _globals['_AGENTENTRY']._serialized_end=996
+  _globals['_AGENTBANK']._serialized_start=999
+  _globals['_AGENTBANK']._serialized_end=1192
+  _globals['_RUNMANIFEST']._serialized_start=1195
+  _globals['_RUNMANIFEST']._serialized_end=1654
+  _globals['_VERDICTRECORD']._serialized_start=1657
+  _globals['_VERDICTRECORD']._serialized_end=1843
+  _globals['_JUDGEENTRY']._serialized_start=1845
+  _globals['_JUDGEENTRY']._serialized_end=1912
+  _globals['_JUDGING']._serialized_start=1914
+  _globals['_JUDGING']._serialized_end=2007
+  _globals['_TASKGOALS']._serialized_start=2010
+  _globals['_TASKGOALS']._serialized_end=2175
+  _globals['_HUMANLABEL']._serialized_start=2178
+  _globals['_HUMANLABEL']._serialized_end=2360
 # @@protoc_insertion_point(module_scope)

@@ -14,6 +14,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from policysweep.v1 import agent_pb2 as _agent_pb2
 from policysweep.v1 import episode_pb2 as _episode_pb2
 from policysweep.v1 import judge_pb2 as _judge_pb2
+from policysweep.v1 import policybank_pb2 as _policybank_pb2
 from policysweep.v1 import simulator_pb2 as _simulator_pb2
 import builtins as _builtins
 import sys
@@ -252,25 +253,79 @@ class AgentEntry(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     INFO_FIELD_NUMBER: _builtins.int
+    BANK_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name in the sweep."""
     @_builtins.property
     def info(self) -> _agent_pb2.AgentInfo:
         """What the agent says of itself."""
 
+    @_builtins.property
+    def bank(self) -> Global___AgentBank:
+        """The policy bank that it reads; absent when it reads none."""
+
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         info: _agent_pb2.AgentInfo | None = ...,
+        bank: Global___AgentBank | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bank", b"bank", "info", b"info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["info", b"info", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank", b"bank", "info", b"info", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentEntry: _TypeAlias = AgentEntry  # noqa: Y015
+
+@_typing.final
+class AgentBank(_message.Message):
+    """A policy bank at the revision at which all units of an agent read it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    EMBEDDER_FIELD_NUMBER: _builtins.int
+    RECALL_LIMIT_FIELD_NUMBER: _builtins.int
+    REHEARSAL_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    revision: _builtins.int
+    """The revision."""
+    digest: _builtins.str
+    """SHA-256 over the bank's entries at that revision, hex."""
+    method: _policybank_pb2.MemoryMethod.ValueType
+    """How the bank remembers."""
+    recall_limit: _builtins.int
+    """Entries that a recall gives unless the agent asks for another number; 0 for all."""
+    rehearsal: _builtins.bool
+    """Whether the rehearsal model took part in the bank."""
+    @_builtins.property
+    def embedder(self) -> _policybank_pb2.Embedder:
+        """The embedder that recalls from it."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+        digest: _builtins.str = ...,
+        method: _policybank_pb2.MemoryMethod.ValueType = ...,
+        embedder: _policybank_pb2.Embedder | None = ...,
+        recall_limit: _builtins.int = ...,
+        rehearsal: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["embedder", b"embedder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "digest", b"digest", "embedder", b"embedder", "method", b"method", "recall_limit", b"recall_limit", "rehearsal", b"rehearsal", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentBank: _TypeAlias = AgentBank  # noqa: Y015
 
 @_typing.final
 class RunManifest(_message.Message):

@@ -29,7 +29,7 @@ from policysweep.v1 import tau2_pb2 as policysweep_dot_v1_dot_tau2__pb2
 from policysweep.v1 import world_pb2 as policysweep_dot_v1_dot_world__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epolicysweep/v1/simulator.proto\x12\x0epolicysweep.v1\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\x1a\x19policysweep/v1/tau2.proto\x1a\x1apolicysweep/v1/world.proto\"\x9b\x01\n\rEpisodeLimits\x12\x11\n\tmax_turns\x18\x01 \x01(\x05\x12\x17\n\x0fmax_tool_rounds\x18\x02 \x01(\x05\x12\x12\n\nmax_errors\x18\x03 \x01(\x05\x12\x1a\n\x12max_repeated_calls\x18\x04 \x01(\x05\x12\x12\n\nmax_tokens\x18\x05 \x01(\x05\x12\x1a\n\x12\x61gent_call_seconds\x18\x06 \x01(\x01\"\xb0\x02\n\x11RunEpisodeRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12*\n\x08scenario\x18\x02 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12)\n\x05world\x18\x03 \x01(\x0b\x32\x1a.policysweep.v1.OrderWorld\x12\x14\n\x0c\x61gent_target\x18\x04 \x01(\t\x12\x33\n\ragent_persona\x18\x05 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\x0f\n\x07\x62\x61nk_id\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x05\x12-\n\x06limits\x18\x08 \x01(\x0b\x32\x1d.policysweep.v1.EpisodeLimits\x12\x17\n\x0fstream_messages\x18\t \x01(\x08\"u\n\x12RunEpisodeResponse\x12*\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.MessageH\x00\x12*\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.EpisodeH\x00\x42\x07\n\x05\x65vent\"c\n\nTau2Limits\x12\x11\n\tmax_steps\x18\x01 \x01(\x05\x12\x12\n\nmax_errors\x18\x02 \x01(\x05\x12\x12\n\nmax_tokens\x18\x03 \x01(\x05\x12\x1a\n\x12\x61gent_call_seconds\x18\x04 \x01(\x01\"\xa7\x02\n\x15RunTau2EpisodeRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\x37\n\ruser_scenario\x18\x04 \x01(\x0b\x32 .policysweep.v1.Tau2UserScenario\x12&\n\x06policy\x18\x05 \x01(\x0b\x32\x16.policysweep.v1.Policy\x12\x14\n\x0c\x61gent_target\x18\x06 \x01(\t\x12\x0f\n\x07\x62\x61nk_id\x18\x07 \x01(\t\x12\x0c\n\x04seed\x18\x08 \x01(\x05\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.policysweep.v1.Tau2Limits\x12\x17\n\x0fstream_messages\x18\n \x01(\x08\"y\n\x16RunTau2EpisodeResponse\x12*\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.MessageH\x00\x12*\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.EpisodeH\x00\x42\x07\n\x05\x65vent\"/\n\x17GetSimulatorInfoRequest\x12\x14\n\x0cinclude_tau2\x18\x01 \x01(\x08\"G\n\x18GetSimulatorInfoResponse\x12+\n\x04info\x18\x01 \x01(\x0b\x32\x1d.policysweep.v1.SimulatorInfo\"\xe9\x01\n\rSimulatorInfo\x12\x16\n\x0e\x63ustomer_model\x18\x01 \x01(\t\x12\x15\n\rprompt_digest\x18\x02 \x01(\t\x12\x14\n\x0ctools_digest\x18\x03 \x01(\t\x12*\n\x08sampling\x18\x04 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x11\n\trehearsal\x18\x05 \x01(\x08\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\x1a\n\x12tau2_prompt_digest\x18\x07 \x01(\t\x12\x14\n\x0ctau2_package\x18\x08 \x01(\t\x12\x11\n\ttool_mode\x18\t \x01(\t2\xb3\x02\n\x10SimulatorService\x12U\n\nRunEpisode\x12!.policysweep.v1.RunEpisodeRequest\x1a\".policysweep.v1.RunEpisodeResponse0\x01\x12\x61\n\x0eRunTau2Episode\x12%.policysweep.v1.RunTau2EpisodeRequest\x1a&.policysweep.v1.RunTau2EpisodeResponse0\x01\x12\x65\n\x10GetSimulatorInfo\x12\'.policysweep.v1.GetSimulatorInfoRequest\x1a(.policysweep.v1.GetSimulatorInfoResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1epolicysweep/v1/simulator.proto\x12\x0epolicysweep.v1\x1a\x1apolicysweep/v1/agent.proto\x1a\x1cpolicysweep/v1/episode.proto\x1a\x1dpolicysweep/v1/scenario.proto\x1a\x19policysweep/v1/tau2.proto\x1a\x1apolicysweep/v1/world.proto\"\x9b\x01\n\rEpisodeLimits\x12\x11\n\tmax_turns\x18\x01 \x01(\x05\x12\x17\n\x0fmax_tool_rounds\x18\x02 \x01(\x05\x12\x12\n\nmax_errors\x18\x03 \x01(\x05\x12\x1a\n\x12max_repeated_calls\x18\x04 \x01(\x05\x12\x12\n\nmax_tokens\x18\x05 \x01(\x05\x12\x1a\n\x12\x61gent_call_seconds\x18\x06 \x01(\x01\"\xc7\x02\n\x11RunEpisodeRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12*\n\x08scenario\x18\x02 \x01(\x0b\x32\x18.policysweep.v1.Scenario\x12)\n\x05world\x18\x03 \x01(\x0b\x32\x1a.policysweep.v1.OrderWorld\x12\x14\n\x0c\x61gent_target\x18\x04 \x01(\t\x12\x33\n\ragent_persona\x18\x05 \x01(\x0e\x32\x1c.policysweep.v1.AgentPersona\x12\x0f\n\x07\x62\x61nk_id\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x05\x12-\n\x06limits\x18\x08 \x01(\x0b\x32\x1d.policysweep.v1.EpisodeLimits\x12\x17\n\x0fstream_messages\x18\t \x01(\x08\x12\x15\n\rbank_revision\x18\n \x01(\x05\"u\n\x12RunEpisodeResponse\x12*\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.MessageH\x00\x12*\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.EpisodeH\x00\x42\x07\n\x05\x65vent\"c\n\nTau2Limits\x12\x11\n\tmax_steps\x18\x01 \x01(\x05\x12\x12\n\nmax_errors\x18\x02 \x01(\x05\x12\x12\n\nmax_tokens\x18\x03 \x01(\x05\x12\x1a\n\x12\x61gent_call_seconds\x18\x04 \x01(\x01\"\xa7\x02\n\x15RunTau2EpisodeRequest\x12\x12\n\nepisode_id\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\x37\n\ruser_scenario\x18\x04 \x01(\x0b\x32 .policysweep.v1.Tau2UserScenario\x12&\n\x06policy\x18\x05 \x01(\x0b\x32\x16.policysweep.v1.Policy\x12\x14\n\x0c\x61gent_target\x18\x06 \x01(\t\x12\x0f\n\x07\x62\x61nk_id\x18\x07 \x01(\t\x12\x0c\n\x04seed\x18\x08 \x01(\x05\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.policysweep.v1.Tau2Limits\x12\x17\n\x0fstream_messages\x18\n \x01(\x08\"y\n\x16RunTau2EpisodeResponse\x12*\n\x07message\x18\x01 \x01(\x0b\x32\x17.policysweep.v1.MessageH\x00\x12*\n\x07\x65pisode\x18\x02 \x01(\x0b\x32\x17.policysweep.v1.EpisodeH\x00\x42\x07\n\x05\x65vent\"/\n\x17GetSimulatorInfoRequest\x12\x14\n\x0cinclude_tau2\x18\x01 \x01(\x08\"G\n\x18GetSimulatorInfoResponse\x12+\n\x04info\x18\x01 \x01(\x0b\x32\x1d.policysweep.v1.SimulatorInfo\"\xe9\x01\n\rSimulatorInfo\x12\x16\n\x0e\x63ustomer_model\x18\x01 \x01(\t\x12\x15\n\rprompt_digest\x18\x02 \x01(\t\x12\x14\n\x0ctools_digest\x18\x03 \x01(\t\x12*\n\x08sampling\x18\x04 \x01(\x0b\x32\x18.policysweep.v1.Sampling\x12\x11\n\trehearsal\x18\x05 \x01(\x08\x12\x0f\n\x07version\x18\x06 \x01(\t\x12\x1a\n\x12tau2_prompt_digest\x18\x07 \x01(\t\x12\x14\n\x0ctau2_package\x18\x08 \x01(\t\x12\x11\n\ttool_mode\x18\t \x01(\t2\xb3\x02\n\x10SimulatorService\x12U\n\nRunEpisode\x12!.policysweep.v1.RunEpisodeRequest\x1a\".policysweep.v1.RunEpisodeResponse0\x01\x12\x61\n\x0eRunTau2Episode\x12%.policysweep.v1.RunTau2EpisodeRequest\x1a&.policysweep.v1.RunTau2EpisodeResponse0\x01\x12\x65\n\x10GetSimulatorInfo\x12\'.policysweep.v1.GetSimulatorInfoRequest\x1a(.policysweep.v1.GetSimulatorInfoResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,21 +39,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EPISODELIMITS']._serialized_start=195
   _globals['_EPISODELIMITS']._serialized_end=350
   _globals['_RUNEPISODEREQUEST']._serialized_start=353
-  _globals['_RUNEPISODEREQUEST']._serialized_end=657
-  _globals['_RUNEPISODERESPONSE']._serialized_start=659
-  _globals['_RUNEPISODERESPONSE']._serialized_end=776
-  _globals['_TAU2LIMITS']._serialized_start=778
-  _globals['_TAU2LIMITS']._serialized_end=877
-  _globals['_RUNTAU2EPISODEREQUEST']._serialized_start=880
-  _globals['_RUNTAU2EPISODEREQUEST']._serialized_end=1175
-  _globals['_RUNTAU2EPISODERESPONSE']._serialized_start=1177
-  _globals['_RUNTAU2EPISODERESPONSE']._serialized_end=1298
-  _globals['_GETSIMULATORINFOREQUEST']._serialized_start=1300
-  _globals['_GETSIMULATORINFOREQUEST']._serialized_end=1347
-  _globals['_GETSIMULATORINFORESPONSE']._serialized_start=1349
-  _globals['_GETSIMULATORINFORESPONSE']._serialized_end=1420
-  _globals['_SIMULATORINFO']._serialized_start=1423
-  _globals['_SIMULATORINFO']._serialized_end=1656
-  _globals['_SIMULATORSERVICE']._serialized_start=1659
-  _globals['_SIMULATORSERVICE']._serialized_end=1966
+  _globals['_RUNEPISODEREQUEST']._serialized_end=680
+  _globals['_RUNEPISODERESPONSE']._serialized_start=682
+  _globals['_RUNEPISODERESPONSE']._serialized_end=799
+  _globals['_TAU2LIMITS']._serialized_start=801
+  _globals['_TAU2LIMITS']._serialized_end=900
+  _globals['_RUNTAU2EPISODEREQUEST']._serialized_start=903
+  _globals['_RUNTAU2EPISODEREQUEST']._serialized_end=1198
+  _globals['_RUNTAU2EPISODERESPONSE']._serialized_start=1200
+  _globals['_RUNTAU2EPISODERESPONSE']._serialized_end=1321
+  _globals['_GETSIMULATORINFOREQUEST']._serialized_start=1323
+  _globals['_GETSIMULATORINFOREQUEST']._serialized_end=1370
+  _globals['_GETSIMULATORINFORESPONSE']._serialized_start=1372
+  _globals['_GETSIMULATORINFORESPONSE']._serialized_end=1443
+  _globals['_SIMULATORINFO']._serialized_start=1446
+  _globals['_SIMULATORINFO']._serialized_end=1679
+  _globals['_SIMULATORSERVICE']._serialized_start=1682
+  _globals['_SIMULATORSERVICE']._serialized_end=1989
 # @@protoc_insertion_point(module_scope)

@@ -80,6 +80,7 @@ class RunEpisodeRequest(_message.Message):
     SEED_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
     STREAM_MESSAGES_FIELD_NUMBER: _builtins.int
+    BANK_REVISION_FIELD_NUMBER: _builtins.int
     episode_id: _builtins.str
     """Becomes Episode.episode_id; opaque to the agent."""
     agent_target: _builtins.str
@@ -92,6 +93,8 @@ class RunEpisodeRequest(_message.Message):
     """Seed of both models."""
     stream_messages: _builtins.bool
     """Whether to stream each message; otherwise only the episode is sent."""
+    bank_revision: _builtins.int
+    """The revision at which the agent reads the policy bank; 0 for the latest."""
     @_builtins.property
     def scenario(self) -> _scenario_pb2.Scenario:
         """The scenario. Its `task` must be absent: the simulator has no business with the design."""
@@ -116,10 +119,11 @@ class RunEpisodeRequest(_message.Message):
         seed: _builtins.int = ...,
         limits: Global___EpisodeLimits | None = ...,
         stream_messages: _builtins.bool = ...,
+        bank_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["limits", b"limits", "scenario", b"scenario", "world", b"world"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_persona", b"agent_persona", "agent_target", b"agent_target", "bank_id", b"bank_id", "episode_id", b"episode_id", "limits", b"limits", "scenario", b"scenario", "seed", b"seed", "stream_messages", b"stream_messages", "world", b"world"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_persona", b"agent_persona", "agent_target", b"agent_target", "bank_id", b"bank_id", "bank_revision", b"bank_revision", "episode_id", b"episode_id", "limits", b"limits", "scenario", b"scenario", "seed", b"seed", "stream_messages", b"stream_messages", "world", b"world"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -150,9 +150,11 @@ class MissingFeedback(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
     party: _episode_pb2.FaultParty.ValueType
-    """Who failed: the judge, whose grade has no reward, or the curator, which gave no usable answer."""
+    """Who failed: customer, tools or budget, which spoilt the conversation; the judge, whose grade has no reward;
+    or the curator, which gave no usable answer.
+    """
     reason: _builtins.str
-    """Reason of the error tree, or of the absent reward."""
+    """Reason of the error tree, of the absent reward, or of the end of the conversation."""
     message: _builtins.str
     """One sentence for a reader."""
     def __init__(

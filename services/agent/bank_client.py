@@ -23,22 +23,24 @@ Answer = TypeVar("Answer")
 class BankReader(Protocol):
     """A policy bank to read, each method within `seconds`.
 
-    All raise InfrastructureError, and BankNotFound for an unknown bank.
+    All raise InfrastructureError, and BankNotFound for an unknown bank or revision.
     """
 
-    async def recall(self, bank_id: str, query: str, limit: int, seconds: float) -> Sequence[pb.RecalledItem]:
+    async def recall(
+        self, bank: pb.BankRef, query: str, limit: int, seconds: float
+    ) -> Sequence[pb.RecalledItem]:
         """The entries nearest to a query; 0 for the method's own limit."""
         ...
 
-    async def everything(self, bank_id: str, seconds: float) -> Sequence[pb.RecalledItem]:
+    async def everything(self, bank: pb.BankRef, seconds: float) -> Sequence[pb.RecalledItem]:
         """All entries."""
         ...
 
-    async def headers(self, bank_id: str, seconds: float) -> Sequence[pb.Header]:
+    async def headers(self, bank: pb.BankRef, seconds: float) -> Sequence[pb.Header]:
         """The headers of all entries."""
         ...
 
-    async def specs(self, bank_id: str, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
+    async def specs(self, bank: pb.BankRef, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
         """Entries in full."""
         ...
 
@@ -59,24 +61,26 @@ class GrpcBank:
         # Anew for each call: the channel is another one once this service's certificate was renewed.
         return policybank_pb2_grpc.PolicyBankServiceStub(self._channels.get(self._target))
 
-    async def recall(self, bank_id: str, query: str, limit: int, seconds: float) -> Sequence[pb.RecalledItem]:
+    async def recall(
+        self, bank: pb.BankRef, query: str, limit: int, seconds: float
+    ) -> Sequence[pb.RecalledItem]:
         """See BankReader."""
-        request = pb.RecallRequest(bank=pb.BankRef(bank_id=bank_id), query=query, limit=limit)
+        request = pb.RecallRequest(bank=bank, query=query, limit=limit)
         return (await self._ask(self._stub.Recall(request, timeout=seconds))).items
 
-    async def everything(self, bank_id: str, seconds: float) -> Sequence[pb.RecalledItem]:
+    async def everything(self, bank: pb.BankRef, seconds: float) -> Sequence[pb.RecalledItem]:
         """See BankReader."""
-        request = pb.RecallRequest(bank=pb.BankRef(bank_id=bank_id), all=True)
+        request = pb.RecallRequest(bank=bank, all=True)
         return (await self._ask(self._stub.Recall(request, timeout=seconds))).items
 
-    async def headers(self, bank_id: str, seconds: float) -> Sequence[pb.Header]:
+    async def headers(self, bank: pb.BankRef, seconds: float) -> Sequence[pb.Header]:
         """See BankReader."""
-        request = pb.ListHeadersRequest(bank=pb.BankRef(bank_id=bank_id))
+        request = pb.ListHeadersRequest(bank=bank)
         return (await self._ask(self._stub.ListHeaders(request, timeout=seconds))).headers
 
-    async def specs(self, bank_id: str, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
+    async def specs(self, bank: pb.BankRef, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
         """See BankReader."""
-        request = pb.BatchGetSpecsRequest(bank=pb.BankRef(bank_id=bank_id), capability_ids=ids)
+        request = pb.BatchGetSpecsRequest(bank=bank, capability_ids=ids)
         return await self._ask(self._stub.BatchGetSpecs(request, timeout=seconds))
 
     async def check(self, seconds: float) -> None:

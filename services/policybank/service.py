@@ -79,7 +79,11 @@ class PolicyBankServicer(policybank_pb2_grpc.PolicyBankServiceServicer):
         bank, snapshots = await self._banks.look(request.bank_id)
         latest = bank.latest
         return pb.GetBankResponse(
-            info=bank.info, revision=latest.number, entries=len(latest.entries), snapshots=snapshots
+            info=bank.info,
+            revision=latest.number,
+            entries=len(latest.entries),
+            snapshots=snapshots,
+            recall_limit=self._banks.strategy(bank.info.method).recall_limit,
         )
 
     async def ListBanks(  # noqa: N802 - the contract's name

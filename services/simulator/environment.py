@@ -29,6 +29,7 @@ def first_request(setup: simulator_pb2.RunEpisodeRequest) -> agent_pb2.RespondRe
         resolution_options=resolution_options(),
         agent_persona=setup.agent_persona,
         bank_id=setup.bank_id,
+        bank_revision=setup.bank_revision,
         seed=setup.seed,
     )
 
@@ -73,6 +74,11 @@ def check_setup(setup: simulator_pb2.RunEpisodeRequest) -> None:
         raise InputError(f"RunEpisode: {', '.join(missing)} must not be empty")
     if setup.scenario.HasField("task"):
         raise InputError("RunEpisode: scenario.task must be absent, the simulator must not know the design")
+    if setup.bank_revision < 0 or (setup.bank_revision and not setup.bank_id):
+        raise InputError(
+            f"RunEpisode: bank_revision is {setup.bank_revision}: "
+            "it must be 0 or more, and only 0 without a bank_id"
+        )
     for field, value in _limits(setup.limits):
         if value <= 0:
             raise InputError(f"RunEpisode: limits.{field} must be positive, got {value}")

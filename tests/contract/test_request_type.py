@@ -38,6 +38,7 @@ ALLOWED = {
     "resolution_options.description",
     "agent_persona",
     "bank_id",
+    "bank_revision",
     "seed",
     "continuation",
 }

@@ -5,10 +5,11 @@
     retrieve       the model reads the bank itself with `retrieve_policy`: headers first, then entries
     full           all entries in the system message
 
-What was read stays in the conversation (see notes.py), so no call rewrites the prefix of the one before, and
-one episode reads one state of the bank. Look-ups of the model are answered here: the caller sees one answer,
-with the tokens of all calls behind it. A model that looks up without end is not stopped by an error: after
-`rounds` calls its look-up goes out as a call of a tool that the caller does not have, and is scored as one.
+What was read stays in the conversation (see notes.py), so no call rewrites the prefix of the one before. A
+request that names a revision of the bank reads that one, any other the latest. Look-ups of the model are
+answered here: the caller sees one answer, with the tokens of all calls behind it. A model that looks up
+without end is not stopped by an error: after `rounds` calls its look-up goes out as a call of a tool that the
+caller does not have, and is scored as one.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class _Call:
     notes: Notes
     turns: Sequence[Json]
     ends: float
+    bank: pb.BankRef
     usage: ep.Usage = field(default_factory=ep.Usage)
     consulted: list[str] = field(default_factory=list)
 
@@ -88,13 +90,9 @@ class PolicyBankAgent:
         self, request: agent_pb2.RespondRequest, timeout_seconds: float
     ) -> agent_pb2.RespondResponse:
         """The model's next message, with what the bank gave on the way."""
-        if not request.bank_id:
-            raise InputError(
-                f"bank_id must not be empty: this agent's memory_mode is {self._mode}. Name a bank, or use "
-                "an agent without a memory"
-            )
         ends = time.monotonic() + timeout_seconds
-        call = _Call(request, Notes.read(request.continuation), conversation(request), ends)
+        bank = self._bank_of(request)
+        call = _Call(request, Notes.read(request.continuation), conversation(request), ends, bank)
         await self._remember(call)
         try:
             response = answer(request, await self._converse(call))
@@ -106,6 +104,14 @@ class PolicyBankAgent:
         response.continuation = call.notes.write()
         return response
 
+    def _bank_of(self, request: agent_pb2.RespondRequest) -> pb.BankRef:
+        if not request.bank_id:
+            raise InputError(
+                f"bank_id must not be empty: this agent's memory_mode is {self._mode}. Name a bank, or use "
+                "an agent without a memory"
+            )
+        return pb.BankRef(bank_id=request.bank_id, revision=request.bank_revision or None)
+
     async def info(self, timeout_seconds: float) -> agent_pb2.AgentInfo:
         """Fails unless the model is served with room for an answer, and the policybank service serves."""
         info, _ = await asyncio.gather(
@@ -114,6 +120,7 @@ class PolicyBankAgent:
         info.variant = "policybank"
         info.memory_mode = self._mode
         info.policy_withheld = not self._with_policy
+        info.reads_bank_revision = True
         return info
 
     def _digest(self) -> str:
@@ -134,7 +141,7 @@ class PolicyBankAgent:
 
     async def _read(self, call: _Call) -> Sequence[pb.RecalledItem]:
         if self._mode == "full":
-            return await self._bank.everything(call.request.bank_id, call.seconds())
+            return await self._bank.everything(call.bank, call.seconds())
         said = [each for each in call.request.messages if each.role == ep.ROLE_CUSTOMER]
         return await self._recall(call, said[0].content) if said else ()
 
@@ -152,7 +159,7 @@ class PolicyBankAgent:
     async def _recall(self, call: _Call, query: str) -> Sequence[pb.RecalledItem]:
         if not query.strip():
             return ()
-        return await self._bank.recall(call.request.bank_id, query, self._recall_limit, call.seconds())
+        return await self._bank.recall(call.bank, query, self._recall_limit, call.seconds())
 
     # ---------------------------------------------------------------- retrieval
 
@@ -204,8 +211,8 @@ class PolicyBankAgent:
         except BadArguments as problem:
             return refusal(str(problem))
         if not ids:
-            return headers_answer(await self._bank.headers(call.request.bank_id, call.seconds()))
-        found = await self._bank.specs(call.request.bank_id, ids, call.seconds())
+            return headers_answer(await self._bank.headers(call.bank, call.seconds()))
+        found = await self._bank.specs(call.bank, ids, call.seconds())
         call.consulted += [entry.capability_id for entry in found.entries]
         return specs_answer(found)
 

@@ -66,20 +66,20 @@ class Bank:
         if self.failing is not None:
             raise self.failing
 
-    async def recall(self, bank_id: str, query: str, limit: int, seconds: float) -> list[pb.RecalledItem]:
-        self._note("recall", bank_id, query, limit)
+    async def recall(self, bank: pb.BankRef, query: str, limit: int, seconds: float) -> list[pb.RecalledItem]:
+        self._note("recall", _shown(bank), query, limit)
         return [pb.RecalledItem(capability_id=f"near {query}", text=f"NEAR {query}")]
 
-    async def everything(self, bank_id: str, seconds: float) -> list[pb.RecalledItem]:
-        self._note("everything", bank_id)
+    async def everything(self, bank: pb.BankRef, seconds: float) -> list[pb.RecalledItem]:
+        self._note("everything", _shown(bank))
         return [pb.RecalledItem(capability_id=each.capability_id, text=each.header) for each in self.entries]
 
-    async def headers(self, bank_id: str, seconds: float) -> list[pb.Header]:
-        self._note("headers", bank_id)
+    async def headers(self, bank: pb.BankRef, seconds: float) -> list[pb.Header]:
+        self._note("headers", _shown(bank))
         return [pb.Header(capability_id=each.capability_id, header=each.header) for each in self.entries]
 
-    async def specs(self, bank_id: str, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
-        self._note("specs", bank_id, list(ids))
+    async def specs(self, bank: pb.BankRef, ids: Sequence[str], seconds: float) -> pb.BatchGetSpecsResponse:
+        self._note("specs", _shown(bank), list(ids))
         known = {each.capability_id: each for each in self.entries}
         return pb.BatchGetSpecsResponse(
             entries=[known[each] for each in ids if each in known],
@@ -88,6 +88,11 @@ class Bank:
 
     async def check(self, seconds: float) -> None:
         self._note("check")
+
+
+def _shown(bank: pb.BankRef) -> str:
+    """`b`, or `b@3` where a revision is named."""
+    return f"{bank.bank_id}@{bank.revision}" if bank.HasField("revision") else bank.bank_id
 
 
 def request(*messages: ep.Message, **fields: Any) -> agent_pb2.RespondRequest:

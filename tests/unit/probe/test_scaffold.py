@@ -21,7 +21,8 @@ from policysweep.probe.scaffold import (
     kubernetes_folder,
     sweep_file,
 )
-from policysweep.sweep.spec import AgentSpec, load_spec
+from policysweep.sweep.model_spec import AgentSpec
+from policysweep.sweep.spec import load_spec
 from services.agent.config import AgentConfig
 from tests.unit.deploy.rendering import K8S, Installation, Workload, build
 

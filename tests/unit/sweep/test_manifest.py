@@ -39,7 +39,7 @@ INFOS = {"a": agent_pb2.AgentInfo(model="m-a", rehearsal=True), "b": agent_pb2.A
 def test_builds_from_what_the_services_say() -> None:
     info = simulator_pb2.SimulatorInfo(customer_model="c")
     now = Timestamp(seconds=1)
-    built = build_manifest(SPEC, DATASET, INFOS, {"s:1": info, "s:2": info}, now)
+    built = build_manifest(SPEC, DATASET, INFOS, {"s:1": info, "s:2": info}, {}, now)
     assert built == run_pb2.RunManifest(
         format=1,
         run="small",
@@ -61,7 +61,7 @@ def test_is_marked_as_rehearsal_when_any_part_is() -> None:
     plain = {name: agent_pb2.AgentInfo(model="m") for name in ("a", "b")}
     for simulated in (True, False):
         info = simulator_pb2.SimulatorInfo(rehearsal=simulated)
-        assert build_manifest(SPEC, DATASET, plain, {"s": info}, Timestamp()).rehearsal is simulated
+        assert build_manifest(SPEC, DATASET, plain, {"s": info}, {}, Timestamp()).rehearsal is simulated
 
 
 def test_refuses_simulators_that_differ() -> None:
@@ -71,7 +71,7 @@ def test_refuses_simulators_that_differ() -> None:
     }
     expected = "simulators s:1 and s:2 differ: customer_model was c and is d; version was 1 and is 2"
     with pytest.raises(InputError, match=expected):
-        build_manifest(SPEC, DATASET, INFOS, simulators, Timestamp())
+        build_manifest(SPEC, DATASET, INFOS, simulators, {}, Timestamp())
 
 
 def test_file_is_readable_complete_and_deterministic() -> None:

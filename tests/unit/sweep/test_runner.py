@@ -62,7 +62,12 @@ Play = Callable[[simulator_pb2.RunEpisodeRequest], ep.Episode]
 
 @pytest.fixture
 def make_runner(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Runner, Progress]]:
-    def make(sink: Sink, play: Play = episode, concurrency: int = 8) -> tuple[Runner, Progress]:
+    def make(
+        sink: Sink,
+        play: Play = episode,
+        concurrency: int = 8,
+        banks: dict[str, run_pb2.AgentBank] | None = None,
+    ) -> tuple[Runner, Progress]:
         class Simulator:
             in_flight = 0
 
@@ -79,6 +84,7 @@ def make_runner(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Runner, 
                 scenarios={"s": SCENARIO},
                 worlds={"t": world_pb2.OrderWorld()},
                 agent_targets={"a": "agent:1"},
+                banks=banks or {},
                 simulator_targets=["simulator:1"],
                 limits=simulator_pb2.EpisodeLimits(max_turns=1),
                 settings=RunnerSettings(concurrency, 3, 10.0, 300.0),

@@ -10,7 +10,8 @@ from pydantic import BaseModel
 from policysweep.errors import InputError
 from policysweep.models.rehearsal.dispositions import DISPOSITIONS
 from policysweep.sweep import spec as spec_module
-from policysweep.sweep.spec import CustomerSpec, SweepSpec, load_spec
+from policysweep.sweep.model_spec import CustomerSpec
+from policysweep.sweep.spec import SweepSpec, load_spec
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, simulator_pb2
 
