@@ -145,7 +145,7 @@ class ResultStore:
 
         async def put() -> None:
             with storing("write", self.url, name):
-                await _in_thread(obstore.put, self._backend, key, data, mode="overwrite")
+                await _in_thread(obstore.put, self._backend, key, data, use_multipart=False)
 
         await self._outage.sat_out(put)
 

@@ -7,6 +7,7 @@ server or only by the client decides everything for a conditional put, so each f
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 import struct
 from collections import Counter
@@ -95,7 +96,7 @@ class FaultyProxy:
             request.method,
             url,
             headers=request.headers,
-            data=await request.read(),
+            data=io.BytesIO(await request.read()),  # aiohttp warns of large bytes
             skip_auto_headers=("Content-Type", "User-Agent", "Accept", "Accept-Encoding"),
             allow_redirects=False,
         ) as answer:
