@@ -27,7 +27,7 @@
     ├── AgentContractError         an agent service that breaks the contract: a fault of the agent
     ├── ContextOverflow            the prompt does not fit: a result of its own class, tried once
     ├── JudgeUnusable              a judge model whose answers cannot be used: a fault of the judge
-    ├── CuratorUnusable            a curator model whose answers cannot be used; nothing was recorded
+    ├── CuratorUnusable            a curator model whose answers cannot be used: a fault of the curator
     └── ToolFault                  a tool of ours failed for a reason of its own
 
 What each class counts as is stated here and nowhere else: `code` on the wire, `reason` in
@@ -255,6 +255,7 @@ class CuratorUnusable(PolicysweepError):
 
     code = grpc.StatusCode.FAILED_PRECONDITION
     reason = "CURATOR_UNUSABLE"
+    party = ep.FAULT_PARTY_CURATOR
 
 
 def _tree(root: type[PolicysweepError]) -> dict[str, type[PolicysweepError]]:
