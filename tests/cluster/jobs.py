@@ -100,7 +100,8 @@ class IndexedJob:
                 index.done = True
                 return
             self._judge(index, code if code > 0 else 128 - code, log)
-            await asyncio.sleep(RESTART_SECONDS)
+            # As the Job's controller does: each failure that counts doubles the wait.
+            await asyncio.sleep(RESTART_SECONDS * 2 ** max(0, index.ends["Count"] - 1))
 
     def _judge(self, index: Index, code: int, log: Path) -> None:
         what = action(self.workload, code, disrupted=index.disrupted)
