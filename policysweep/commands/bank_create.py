@@ -59,8 +59,7 @@ def _model(given: dict[str, Any]) -> ModelSpec:
     try:
         curator = ModelSpec(**given)
     except ValidationError as error:
-        problems = [f"--{str(each['loc'][0]).replace('_', '-')}: {each['msg']}" for each in error.errors()]
-        raise InputError("; ".join(problems)) from None
+        raise InputError("; ".join(map(_problem, error.errors()))) from None
     if curator.model is None:
         raise InputError("--model is missing: the name under which the server serves the curator")
     try:
@@ -68,6 +67,11 @@ def _model(given: dict[str, Any]) -> ModelSpec:
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from None
     return curator
+
+
+def _problem(detail: Any) -> str:
+    reason = detail.get("ctx", {}).get("error", detail["msg"])
+    return f"--{str(detail['loc'][0]).replace('_', '-')}: {reason}"
 
 
 @click.command(name="create")

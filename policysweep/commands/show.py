@@ -91,7 +91,14 @@ def _print_task(record: stream_pb2.StreamRecord, console: Console, limit: int | 
 
 
 def _print_messages(episode: ep.Episode, console: Console, limit: int | None) -> None:
-    for message in episode.messages:
+    consulted = {
+        call.after_message: call.consulted_spec_ids
+        for call in episode.model_calls
+        if call.role == ep.ROLE_AGENT and call.consulted_spec_ids
+    }
+    for index, message in enumerate(episode.messages):
+        if index in consulted:
+            console.print(Text(f"  consulted {', '.join(consulted[index])}", style="dim"))
         _print_message(message, console, limit)
     console.rule()
 

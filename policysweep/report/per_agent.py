@@ -15,8 +15,9 @@ from policysweep.report.outcomes import COARSE, COARSE_KEYS, KEYS
 from policysweep.report.rows import ERROR_FIELDS, Tokens
 from policysweep.report.statistics import FloatArray, effective_size, wilson
 from policysweep.report.tally import UNSTATED, AgentTally, by_task, party_name
-from policysweep.v1 import agent_pb2
 from policysweep.v1 import episode_pb2 as ep
+from policysweep.v1 import policybank_pb2 as pb
+from policysweep.v1 import run_pb2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,9 @@ class Settings:
     seed: int
 
 
-def agent_section(tally: AgentTally, info: agent_pb2.AgentInfo, settings: Settings) -> Json:
+def agent_section(tally: AgentTally, entry: run_pb2.AgentEntry, settings: Settings) -> Json:
     """Everything about one agent."""
+    info = entry.info
     return {
         "info": {
             "variant": info.variant,
@@ -41,8 +43,10 @@ def agent_section(tally: AgentTally, info: agent_pb2.AgentInfo, settings: Settin
                 "max_tokens": info.sampling.max_tokens,
             },
             "memory_mode": info.memory_mode,
+            "policy_withheld": info.policy_withheld,
             "rehearsal": info.rehearsal,
         },
+        "bank": _bank(entry.bank) if entry.HasField("bank") else None,
         "rehearsal_units": tally.rehearsal,
         "coverage": coverage_section([tally]),
         "outcomes": _outcomes(tally, settings),
@@ -54,6 +58,17 @@ def agent_section(tally: AgentTally, info: agent_pb2.AgentInfo, settings: Settin
         "tokens": {"agent": tokens_json(tally.agent_tokens), "customer": tokens_json(tally.customer_tokens)},
         "turns_mean": tally.turns / tally.recorded if tally.recorded else None,
         "duration_seconds": _duration(tally.durations),
+    }
+
+
+def _bank(bank: run_pb2.AgentBank) -> Json:
+    """The policy bank that the agent read."""
+    return {
+        "bank_id": bank.bank_id,
+        "revision": bank.revision,
+        "method": pb.MemoryMethod.Name(bank.method),
+        "digest": bank.digest,
+        "rehearsal": bank.rehearsal,
     }
 
 

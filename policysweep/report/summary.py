@@ -85,8 +85,7 @@ def summarise(
     judged = Judged(verdicts, units, planned) if verdicts else None
     models = {entry.name: entry.info.model for entry in manifest.agents}
     agents = {
-        entry.name: agent_section(tallies.agents[entry.name], entry.info, settings)
-        for entry in manifest.agents
+        entry.name: agent_section(tallies.agents[entry.name], entry, settings) for entry in manifest.agents
     }
     agreement = agreement_section(tallies, manifest.trials, settings)
     summary: Json = {

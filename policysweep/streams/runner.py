@@ -168,10 +168,11 @@ class StreamRunner:
         patience: Patience,
         error: PolicysweepError,
     ) -> None:
-        tally = self._tally(planned)
-        tally.failed += 1
-        tally.errors[error.party, error.reason] += 1
         self._progress.stopped += 1
+        if not isinstance(error, _TakenOver):  # that one is counted as a duplicate
+            tally = self._tally(planned)
+            tally.failed += 1
+            tally.errors[error.party, error.reason] += 1
         conflict = isinstance(error, _CONFLICTS)
         why = "another driver seems to be at this stream" if conflict else "what comes after waits for it"
         self._on_event(

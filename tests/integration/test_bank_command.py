@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from policysweep.bank_client import BankContents
 from policysweep.bank_file import encode_records, read_bank
 from policysweep.bank_markdown import bank_markdown
 from policysweep.commands import bank as command
+from policysweep.datasets.load import load
+from policysweep.datasets.sources import read
 from policysweep.v1 import agent_pb2, scenario_pb2
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
@@ -367,6 +370,88 @@ def test_a_service_that_is_not_there(run: Run) -> None:
     assert done.code == 1
     assert done.err.startswith("error: policy bank at 127.0.0.1:9 cannot be reached: ")
     assert len(done.err.splitlines()) == 1
+
+
+# ------------------------------------------------------------------ making
+
+
+def scenarios_file(tmp_path: Path, *texts: str) -> Path:
+    """The first scenario of the built-in data set under one policy after another."""
+    lines = []
+    for number, text in enumerate(texts):
+        scenario = copy.deepcopy(read("builtin").scenarios[0].value)
+        scenario["scenario_id"] = f"s{number}"
+        scenario["Policy"]["Primary Policy"]["text"] = text
+        lines.append(json.dumps(scenario))
+    (tmp_path / "scenarios.jsonl").write_text("\n".join(lines))
+    return tmp_path / "scenarios.jsonl"
+
+
+def test_a_bank_is_made_of_the_policy_that_the_scenarios_share(run: Run, target: str, tmp_path: Path) -> None:
+    """With a method that begins empty: the service of these tests has no curator."""
+    argv = ("made", "--dataset", "builtin", "--method", "reasoning_bank", "--target", target)
+    assert run("create", *argv) == (0, "bank 'made': reasoning bank, 0 entries, revision 1\n", "")
+    again = run("create", *argv)
+    assert again == (0, "bank 'made' was there already: reasoning bank, 0 entries, revision 1\n", "")
+    shown = json.loads(run("show", "made", "--json", "--target", target).out)
+    assert shown["info"]["policy"]["primary"]["text"] == load("builtin").scenarios[0].policy.primary.text
+    other = run("create", "made", "--dataset", "builtin", "--method", "awm", "--target", target)
+    assert other.code == 2
+    assert "made from something else: choose another id" in other.err
+
+
+def test_a_fork_begins_with_another_bank(run: Run, target: str, held: str) -> None:
+    forked = run("create", f"{held}@copy", "--fork-of", f"{held}@2", "--target", target)
+    assert (forked.code, forked.out.splitlines()[0]) == (
+        0, f"bank '{held}@copy': policy bank, 2 entries, revision 1",
+    )  # fmt: skip
+    assert "REHEARSAL" in forked.out
+    whole = run("create", "all", "--fork-of", f"{held}@copy", "--method", "full_context", "--target", target)
+    assert whole.out.splitlines()[0] == "bank 'all': full context, 2 entries, revision 1"
+
+
+def test_a_curator_makes_the_entries_of_a_bank_in_a_folder(run: Run, tmp_path: Path) -> None:
+    file = scenarios_file(tmp_path, "# Returns\n\n## 1. Windows\n\nYou may return within 30 days.\n")
+    argv = ("made", "--dataset", file, "--store", tmp_path / "store", "--model", "rehearsal-judge")
+    made = run("create", *argv)
+    assert made.code == 0, made.err
+    assert "bank 'made': policy bank, " in made.out
+    assert "The curator: rehearsal-judge, 12 calls, " in made.out
+    assert "REHEARSAL" in made.out
+    assert "was there already" in run("create", *argv).out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "give either --dataset SOURCE or --fork-of BANK"),
+        (["--dataset", "builtin", "--fork-of", "b"], "give either --dataset SOURCE or --fork-of BANK"),
+        (["--dataset", "TWO"], "have 2 different policies, and a bank begins with one: choose it with "
+                               "--scenario, for example one of s0, s1"),
+        (["--dataset", "TWO", "--scenario", "s2"], "has no scenario 's2'"),
+        (["--dataset", "builtin", "--model", "m", "--model-url", "http://h"], "has a curator of its own"),
+        (["--dataset", "builtin", "--model", "m"], "--model-url is missing: no server is started for m"),
+        (["--dataset", "builtin", "--model-url", "http://h"], "--model is missing"),
+        (["--dataset", "builtin", "--model", "m", "--model-url", "h"], "--model-url: must be the base URL"),
+        (["--fork-of", "nobody"], "there is no bank 'nobody'"),
+    ],
+)  # fmt: skip
+def test_what_no_bank_is_made_of(
+    run: Run, target: str, tmp_path: Path, argv: Sequence[str], said: str
+) -> None:
+    two = str(scenarios_file(tmp_path, "One.", "Another."))
+    done = run("create", "new", *(two if each == "TWO" else each for each in argv), "--target", target)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    chosen = run("create", "s1", "--dataset", two, "--scenario", "s1", "--method", "awm", "--target", target)
+    assert chosen.code == 0
+
+
+def test_a_folder_needs_a_curator(run: Run, tmp_path: Path) -> None:
+    done = run("create", "new", "--dataset", "builtin", "--store", tmp_path / "store")
+    assert done == (2, "", "error: --store needs --model, the curator that writes the entries\n")
+    assert not (tmp_path / "store").exists()
 
 
 # ------------------------------------------------------------------ a folder instead of a service

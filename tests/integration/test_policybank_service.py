@@ -499,6 +499,7 @@ class TestHistory:
             found = await ask(stub.GetBank(pb.GetBankRequest(bank_id="b"), timeout=9))
             assert (found.revision, found.entries) == (3, len((await history(stub))[0].entries))
             assert list(found.snapshots) == [pb.Snapshot(name="before", revision=1)]
+            assert found.recall_limit == 5
             with pytest.raises(errors.BankNotFound, match="no snapshot 'after'"):
                 await exported_or_raise(stub, pb.BankRef(bank_id="b", snapshot="after"))
 

@@ -234,6 +234,16 @@ class TestRetrieve:
         assert model.asked[0].tools[0]["function"]["name"] == "retrieve_policy"
         assert "## Your policy bank" in model.asked[0].messages[0]["content"]
 
+    async def test_a_revision_that_is_named_is_the_one_that_is_read(self) -> None:
+        bank = Bank()
+        model = Model(
+            [("retrieve_policy", "{}")], [("retrieve_policy", '{"capability_ids": ["refund"]}')], "A"
+        )
+        await agent("retrieve", model, bank).respond(request(bank_revision=3), 9.0)
+        for mode in ("full", "static_start", "static_turn"):
+            await agent(mode, Model("A"), bank).respond(request(bank_revision=3), 9.0)
+        assert [each[1] for each in bank.read] == ["b@3"] * 5
+
 
 class TestStatic:
     async def test_at_the_start_it_recalls_once_for_the_first_message(self) -> None:

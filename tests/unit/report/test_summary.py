@@ -12,6 +12,7 @@ from policysweep.report.rows import Row, row
 from policysweep.report.summary import summarise
 from policysweep.v1 import agent_pb2, run_pb2
 from policysweep.v1 import episode_pb2 as ep
+from policysweep.v1 import policybank_pb2 as pb
 
 from .records import DENY, FULL, agent_fault, failure, manifest, record, rows_of, sweep
 
@@ -332,6 +333,20 @@ def test_the_run_names_all_digests() -> None:
     assert set(found["agents"]["a"]["info"]["sampling"]) == {"temperature", "top_p", "max_tokens"}
     assert (found["run"]["trials"], found["run"]["seed"]) == (1, 7)
     assert "created_at" not in found["run"]
+
+
+def test_an_agent_s_bank_is_named_with_it() -> None:
+    made = manifest("a")
+    assert summarise([], {"a": 1}, [], made)["agents"]["a"]["bank"] is None
+    method = pb.MEMORY_METHOD_POLICY_BANK
+    made.agents[0].bank.CopyFrom(run_pb2.AgentBank(bank_id="b", revision=3, digest="aa", method=method))
+    assert summarise([], {"a": 1}, [], made)["agents"]["a"]["bank"] == {
+        "bank_id": "b",
+        "revision": 3,
+        "method": "MEMORY_METHOD_POLICY_BANK",
+        "digest": "aa",
+        "rehearsal": False,
+    }
 
 
 def test_every_category_is_named() -> None:

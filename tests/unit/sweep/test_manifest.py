@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import orjson
 import pytest
@@ -132,6 +133,51 @@ def _set_turns(changed: run_pb2.RunManifest) -> None:
 
 def _swap_agent(changed: run_pb2.RunManifest) -> None:
     changed.agents[0].name = "lenient"
+
+
+BANK = run_pb2.AgentBank(bank_id="b", revision=3, digest="aa", recall_limit=5)
+
+
+def test_the_bank_of_an_agent_is_frozen_with_it() -> None:
+    info = simulator_pb2.SimulatorInfo(customer_model="c")
+    real = {name: agent_pb2.AgentInfo(model="m") for name in INFOS}
+    built = build_manifest(SPEC, DATASET, real, {"s": info}, {"a": BANK}, Timestamp())
+    assert [(agent.name, agent.HasField("bank")) for agent in built.agents] == [("b", False), ("a", True)]
+    assert built.agents[1].bank == BANK
+    assert not built.rehearsal
+    rehearsed = run_pb2.AgentBank(rehearsal=True)
+    assert build_manifest(SPEC, DATASET, real, {"s": info}, {"a": rehearsed}, Timestamp()).rehearsal
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ({}, {"bank_id": "b", "revision": 3, "digest": "aa"}, ["bank was none and is 'b' at revision 3"]),
+        ({"bank_id": "b", "revision": 3}, {}, ["bank was 'b' at revision 3 and is none"]),
+        (
+            {"bank_id": "b", "revision": 3, "digest": "aa"},
+            {"bank_id": "b", "revision": 4, "digest": "bb"},
+            ["bank was 'b' at revision 3 and is 'b' at revision 4"],
+        ),
+        (
+            {"bank_id": "b", "revision": 3, "digest": "aa", "recall_limit": 5},
+            {"bank_id": "b", "revision": 3, "digest": "bb", "recall_limit": 8},
+            [
+                "bank 'b' at revision 3 holds other entries than when the run began: let bank.target name "
+                "the service that has the bank of then, or bring that bank back with policysweep bank import",
+                "bank.recall_limit was 5 and is 8",
+            ],
+        ),
+    ],
+)
+def test_names_a_change_of_a_bank(old: dict[str, Any], new: dict[str, Any], expected: list[str]) -> None:
+    before, after = manifest(), manifest()
+    if old:
+        before.agents[0].bank.CopyFrom(run_pb2.AgentBank(**old))
+    if new:
+        after.agents[0].bank.CopyFrom(run_pb2.AgentBank(**new))
+    assert describe_changes(before, after) == [f"agent strict: {each}" for each in expected]
+    assert describe_changes(after, after) == []
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,24 @@ async def test_the_simulator_never_sees_the_design(
     assert SCENARIO.HasField("task")
 
 
+@pytest.mark.parametrize(("banks", "expected"), [({}, ("", 0)), ({"a": ("b", 3)}, ("b", 3))])
+async def test_an_agent_reads_the_bank_of_the_manifest(
+    make_runner: Callable[..., tuple[Runner, Progress]],
+    banks: dict[str, tuple[str, int]],
+    expected: tuple[str, int],
+) -> None:
+    seen = []
+
+    def play(request: simulator_pb2.RunEpisodeRequest) -> ep.Episode:
+        seen.append((request.bank_id, request.bank_revision))
+        return episode(request)
+
+    frozen = {name: run_pb2.AgentBank(bank_id=bank, revision=at) for name, (bank, at) in banks.items()}
+    runner, _ = make_runner(Sink(), play, banks=frozen)
+    await runner.run(units(2))
+    assert seen == [expected] * 2
+
+
 async def test_a_late_duplicate_is_discarded_and_counted(
     make_runner: Callable[..., tuple[Runner, Progress]],
 ) -> None:

@@ -9,14 +9,17 @@ from pydantic import BaseModel
 
 from policysweep.errors import InputError
 from policysweep.models.rehearsal.dispositions import DISPOSITIONS
+from policysweep.sweep import model_spec
 from policysweep.sweep import spec as spec_module
-from policysweep.sweep.model_spec import CustomerSpec
+from policysweep.sweep.model_spec import AgentBankSpec, CustomerSpec
+from policysweep.sweep.services import service_flags
 from policysweep.sweep.spec import SweepSpec, load_spec
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import run_pb2, simulator_pb2
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
+BANK = "bank: {id: b, revision: 3, target: 'h:2'}"
 SMALL = "name: small\nagents: [{name: strict, model: rehearsal-strict}]\n"
 
 
@@ -162,6 +165,39 @@ max_attempts: 2
             "context_tokens, max_tokens, model, model_timeout_seconds, model_url, name, target, temperature, "
             "top_p",
         ),
+        (
+            "name: x\nagents:\n- {name: a, model: rehearsal-fair, memory: retrieve}",
+            "sweep.yaml:3: agents[0]: agent a has memory retrieve and no bank: "
+            "name one as bank: {id: BANK, revision: N, target: HOST:PORT}",
+        ),
+        (
+            f"name: x\nagents:\n- {{name: a, model: rehearsal-fair, {BANK}}}",
+            "sweep.yaml:3: agents[0]: agent a has no memory, so bank and policy_in_prompt cannot be set: "
+            "set memory to static_start, static_turn, retrieve or full",
+        ),
+        (
+            "name: x\nagents:\n- {name: a, model: rehearsal-fair, policy_in_prompt: false}",
+            "sweep.yaml:3: agents[0]: agent a has no memory, so bank and policy_in_prompt cannot be set: "
+            "set memory to static_start, static_turn, retrieve or full",
+        ),
+        (
+            f"name: x\nagents:\n- {{name: a, target: 'h:1', memory: full, policy_in_prompt: false, {BANK}}}",
+            "sweep.yaml:3: agents[0]: agent a has a target, so memory, policy_in_prompt cannot be set here: "
+            "the service that runs there has its own",
+        ),
+        (
+            "name: x\nagents:\n- name: a\n  target: h:1\n  bank: {id: b, target: 'h:2'}",
+            "sweep.yaml:5: agents[0].bank.revision: is missing",
+        ),
+        (
+            "name: x\nagents:\n- name: a\n  target: h:1\n  bank: {id: b, revision: 0, target: 'h:2'}",
+            "sweep.yaml:5: agents[0].bank.revision: must be at least 1, not 0",
+        ),
+        (
+            "name: x\nagents:\n- {name: a, model: rehearsal-fair, memory: static}",
+            "sweep.yaml:3: agents[0].memory: must be 'static_start', 'static_turn', 'retrieve' or 'full', "
+            "not 'static'",
+        ),
         (SMALL + "trials: 0", "sweep.yaml:3: trials: must be at least 1, not 0"),
         (SMALL + "seed: 2147483648", "sweep.yaml:3: seed: must be at most 2147483647, not 2147483648"),
         (SMALL + "trails: 2", "sweep.yaml:3: trails: unknown field; did you mean trials?"),
@@ -236,11 +272,30 @@ def test_names_every_key_that_is_not_set(tmp_path: Path) -> None:
     ]
 
 
+def test_a_memory_is_told_to_the_service_that_is_started(tmp_path: Path) -> None:
+    model = "model: rehearsal-fair"
+    text = (
+        f"name: x\nagents:\n- {{name: a, {model}, memory: full, policy_in_prompt: false, {BANK}}}\n"
+        f"- {{name: b, {model}, memory: retrieve, {BANK}}}\n- {{name: c, target: 'h:1', {BANK}}}"
+    )
+    silent, told, elsewhere = load(tmp_path, text).agents
+    assert service_flags(silent, "h:3", None) == [
+        *("--model", "rehearsal-fair", "--memory", "full", "--no-policy-in-prompt", "--bank-target", "h:2"),
+        *("--model-url", "http://h:3/v1"),
+    ]
+    assert "--no-policy-in-prompt" not in service_flags(told, "h:3", None)
+    assert elsewhere.settings() == {}
+    assert elsewhere.bank == AgentBankSpec(id="b", revision=3, target="h:2")
+
+
 def test_every_field_is_documented() -> None:
     models = [
-        each for each in vars(spec_module).values() if isinstance(each, type) and issubclass(each, BaseModel)
+        each
+        for module in (spec_module, model_spec)
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, BaseModel)
     ]
-    assert SweepSpec in models
+    assert {SweepSpec, AgentBankSpec} <= set(models)
     undocumented = [
         f"{model.__name__}.{name}"
         for model in models

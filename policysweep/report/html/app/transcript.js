@@ -13,20 +13,28 @@ export function transcript(id, episode, notes) {
   const take = (index) => {
     while (events.length && (events[0].after_message ?? 0) <= index) turns.push(privateEvent(events.shift()));
   };
+  const consulted = consultedAt(episode);
   (episode.messages ?? []).forEach((message, index) => {
     take(index);
-    turns.push(turn(id, message, index, notes(index)));
+    turns.push(turn(id, message, index, consulted.get(index), notes(index)));
   });
   take(Infinity);
   return h("ol", { class: "turns" }, turns);
 }
 
+// Entries of a policy bank that an answer of the agent rests on, by the index of its message.
+function consultedAt({ model_calls: calls = [] }) {
+  const read = calls.filter((call) => call.role === "ROLE_AGENT" && call.consulted_spec_ids?.length);
+  return new Map(read.map((call) => [call.after_message ?? 0, call.consulted_spec_ids]));
+}
+
 const KINDS = { ROLE_CUSTOMER: ["customer", "Customer"], ROLE_AGENT: ["agent", "Agent"], ROLE_TOOL: ["tool", "Tool"] };
 
-function turn(id, message, index, notes) {
+function turn(id, message, index, consulted, notes) {
   const [kind, name] = KINDS[message.role] ?? ["other", words(message.role)];
   const said = kind === "tool" ? result(message, index) : [
     h("p", { class: "who" }, `[${index}] `, h("b", null, name)),
+    consulted && h("p", { class: "dim" }, `Consulted ${consulted.join(", ")}`),
     message.content && h("div", { class: "text", dir: "auto" }, message.content),
     (message.tool_calls ?? []).map((call) => toolCall(call)),
     !message.content && !message.tool_calls?.length && h("p", { class: "failed" }, "(an empty message)"),

@@ -35,7 +35,7 @@ def _manifest(summary: Json) -> Markup:
         table(
             "Agents",
             ["Agent", "Variant", "Model", "Memory", "Version", "Sampling", "Prompt digest"],
-            [_agent(name, found["info"]) for name, found in summary["agents"].items()],
+            [_agent(name, found) for name, found in summary["agents"].items()],
             words=7,
         ),
         _judges(summary["judging"]) if summary["judging"] else None,
@@ -46,9 +46,21 @@ def _manifest(summary: Json) -> Markup:
     )
 
 
-def _agent(name: str, info: Json) -> list[Child]:
-    about = [info["variant"], _model(info), info["memory_mode"], info["version"]]
+def _agent(name: str, agent: Json) -> list[Child]:
+    info = agent["info"]
+    about = [info["variant"], _model(info), _memory(agent), info["version"]]
     return [name, *about, _sampling(info), _digest(info["prompt_digest"])]
+
+
+def _memory(agent: Json) -> str:
+    """How the agent remembers, what it reads, and whether that is all that it is told of the policy."""
+    parts = [agent["info"]["memory_mode"]]
+    if bank := agent.get("bank"):
+        made = " (rehearsal)" if bank["rehearsal"] else ""
+        parts.append(f"bank {bank['bank_id']} at revision {bank['revision']}{made}")
+    if agent["info"].get("policy_withheld"):
+        parts.append("policy withheld")
+    return ", ".join(parts)
 
 
 def _judges(judging: Json) -> Child:
