@@ -211,6 +211,8 @@ def _converse(episode: ep.Episode) -> None:
     for role in (ep.ROLE_AGENT, ep.ROLE_CUSTOMER):
         usage = episode.model_calls.add(role=role).usage
         usage.prompt_tokens, usage.completion_tokens, usage.model_calls = 3000, 80, 1
+    episode.model_calls[0].after_message = 3
+    episode.model_calls[0].consulted_spec_ids.extend(["return_windows", "exceptions"])
 
 
 def _contradict(episode: ep.Episode) -> None:

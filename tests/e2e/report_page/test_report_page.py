@@ -221,6 +221,14 @@ def test_tool_traffic_is_folded_and_the_customers_stands_apart(open_: Open, site
     assert private.evaluate("li => li.nextElementSibling.id") == f"turn-{name}-4"
 
 
+def test_an_answer_names_the_entries_that_it_rests_on(open_: Open, site: Site) -> None:
+    name = unit_id("fair", "S_t004_2")
+    page = open_(site.judged, f"#unit={name}&alone=1").page
+    page.wait_for_selector("#case .unit")
+    assert "Consulted return_windows, exceptions" in page.locator(f"#turn-{name}-3 .said").inner_text()
+    assert page.locator(".said", has_text="Consulted").count() == 1
+
+
 def test_contradictions_and_faults_are_visible(open_: Open, site: Site) -> None:
     tab = open_(site.judged, f"#unit={unit_id('lenient', 'S_t000_0')}&alone=1")
     tab.page.wait_for_selector("#case .unit")

@@ -8,8 +8,10 @@ import pytest
 
 from policysweep.report.html.markup import join
 from policysweep.report.html.sections.lead import five_sentences
+from policysweep.report.html.sections.setup import setup_section
+from policysweep.report.summary import summarise
 
-from .builders import DENY, FULL, Files, data_of, inputs, judged, record, scenario
+from .builders import DENY, FULL, Files, data_of, inputs, judged, manifest, record, scenario
 
 
 def _page(
@@ -126,3 +128,16 @@ def test_hostile_names_are_text() -> None:
     page = Files(records).report(inputs(records, [scenario(at) for at in range(3)]))
     assert "<img" not in page
     assert "&quot;&gt;&lt;img src=x" in page
+
+
+def test_the_manifest_tells_what_an_agent_reads() -> None:
+    told = manifest(agents=["plain", "reader"])
+    told.agents[0].info.memory_mode = "none"
+    reader = told.agents[1]
+    reader.info.memory_mode, reader.info.policy_withheld = "full", True
+    reader.bank.bank_id, reader.bank.revision, reader.bank.rehearsal = "returns", 3, True
+    page = _text(
+        str(join(each for each in setup_section(summarise([], {"plain": 1, "reader": 1}, [], told)) if each))
+    )
+    assert "full, bank returns at revision 3 (rehearsal), policy withheld" in page
+    assert page.count("policy withheld") == 1
