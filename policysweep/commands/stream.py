@@ -14,7 +14,7 @@ from policysweep.launch import Launcher
 from policysweep.process import calm_collector
 from policysweep.streams.driver import StreamDriver
 from policysweep.streams.ledger import StreamLedger
-from policysweep.streams.runner import StreamProgress
+from policysweep.streams.progress import StreamProgress
 from policysweep.streams.selection import load_played
 from policysweep.streams.spec import StreamSpec, load_spec
 from policysweep.sweep.display import Display

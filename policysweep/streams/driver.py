@@ -23,7 +23,8 @@ from policysweep.streams.banks import RunBanks
 from policysweep.streams.ledger import StreamLedger
 from policysweep.streams.manifest import FORMAT
 from policysweep.streams.plan import planned_streams, stream_tasks
-from policysweep.streams.runner import PlannedStream, StreamProgress, StreamRunner, row_name
+from policysweep.streams.progress import StreamProgress
+from policysweep.streams.runner import PlannedStream, StreamRunner, row_name
 from policysweep.streams.selection import Played
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.step import Step

@@ -30,14 +30,16 @@ class Patience:
         outage_seconds: float,
         *,
         on_retry: Callable[[PolicysweepError], None] = lambda error: None,
+        on_answer: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`on_retry` is told of each error after which the call is made again."""
+        """`on_retry` is told of each error after which the call is made again, `on_answer` of each answer."""
         self._unit_id = unit_id
         self._max_attempts = max_attempts
         self._outage_seconds = outage_seconds
         self._on_retry = on_retry
+        self._on_answer = on_answer
         self._clock = clock
         self._sleep = sleep
         self.failures: list[run_pb2.FailedAttempt] = []
@@ -49,7 +51,7 @@ class Patience:
         silent_since: float | None = None
         while True:
             try:
-                return await call()
+                answer = await call()
             except PolicysweepError as error:
                 self.failures.append(failed_attempt(error))
                 silent_since = self._silent_since(error, silent_since)
@@ -57,6 +59,9 @@ class Patience:
                     raise
                 self._on_retry(error)
                 await self._sleep(backoff(self._unit_id, len(self.failures), error))
+            else:
+                self._on_answer()
+                return answer
 
     def _silent_since(self, error: PolicysweepError, before: float | None) -> float | None:
         if not isinstance(error, OUTAGE_ERRORS):

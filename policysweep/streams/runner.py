@@ -7,20 +7,18 @@ on. The runner can be stopped at any moment; what has no record is played the ne
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from policysweep.errors import BankConflict, InputError, PolicysweepError, RevisionConflict, StoreError
 from policysweep.streams.banks import RunBanks
 from policysweep.streams.ledger import StreamLedger
 from policysweep.streams.patience import Patience
 from policysweep.streams.plan import has_bank, method_name, regime_name
+from policysweep.streams.progress import StreamProgress
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.step import Step
-from policysweep.sweep.backlog import Load
-from policysweep.sweep.runner import Progress, Tally, failed_attempt
+from policysweep.sweep.runner import Tally, failed_attempt
 from policysweep.v1 import stream_pb2
 
 
@@ -30,35 +28,6 @@ class PlannedStream:
 
     stream: stream_pb2.Stream
     tasks: Sequence[stream_pb2.StreamTask]
-
-
-@dataclass(slots=True)
-class StreamProgress(Progress):
-    """The state of a run that a display reads; `agents` are tallies of tasks by `row_name`."""
-
-    streams: int = 0
-    """Streams of this shard."""
-    ended: int = 0
-    """Of them, those of which every task has a record."""
-    stopped: int = 0
-    """Of them, those that a failure ended."""
-    playing: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Tasks in work by unit id: `row_name`, and the monotonic time at which they began."""
-    left: Counter[str] = field(default_factory=Counter)
-    """Tasks that come after the failure of their stream, by `row_name`."""
-
-    def loads(self) -> Mapping[str, Load]:
-        """See Progress. A task that waits for another attempt is in work."""
-        now, found = time.monotonic(), dict[str, Load]()
-        for row, began in list(self.playing.values()):
-            load = found.setdefault(row, Load())
-            load.running += 1
-            load.oldest = max(load.oldest, now - began)
-        return found
-
-    def skipped(self, agent: str) -> int:
-        """See Progress."""
-        return self.left[agent]
 
 
 class _TakenOver(PolicysweepError):
@@ -136,17 +105,14 @@ class StreamRunner:
         _check_prefix(planned.tasks, reached, done)
         banks = self._banks
         last = await self._ledger.read_record(planned.tasks[reached - 1].unit_id) if reached else None
-        return await patience.until_done(lambda: banks.enter(planned.stream, last))
+        with self._progress.working(row_name(planned.stream), planned.tasks[reached].unit_id):
+            return await patience.until_done(lambda: banks.enter(planned.stream, last))
 
     async def _take(
         self, planned: PlannedStream, task: stream_pb2.StreamTask, revision: int, patience: Patience
     ) -> int:
-        playing = self._progress.playing
-        playing[task.unit_id] = row_name(planned.stream), time.monotonic()
-        try:
+        with self._progress.working(row_name(planned.stream), task.unit_id):
             record = await self._step.take(planned.stream, task, revision, patience)
-        finally:
-            del playing[task.unit_id]
         if not await self._ledger.write_record(record):
             self._tally(planned).duplicates += 1
             raise _TakenOver(f"task {task.unit_id} was recorded by somebody else meanwhile")
@@ -154,12 +120,22 @@ class StreamRunner:
         return record.bank_revision_after
 
     def _patience(self, planned: PlannedStream, task: stream_pb2.StreamTask) -> Patience:
+        row, progress = row_name(planned.stream), self._progress
+
         def on_retry(error: PolicysweepError) -> None:
+            progress.failed(row)
             tally = self._tally(planned)
             tally.retried += 1
             tally.errors[error.party, error.reason] += 1
 
-        return Patience(task.unit_id, self._spec.max_attempts, self._spec.outage_seconds, on_retry=on_retry)
+        return Patience(
+            task.unit_id,
+            self._spec.max_attempts,
+            self._spec.outage_seconds,
+            on_retry=on_retry,
+            on_answer=lambda: progress.answered(row),
+            sleep=lambda seconds: progress.wait(row, task.unit_id, seconds),
+        )
 
     async def _stop(
         self,
@@ -174,6 +150,8 @@ class StreamRunner:
             tally.failed += 1
             tally.errors[error.party, error.reason] += 1
         conflict = isinstance(error, _CONFLICTS)
+        if not conflict:
+            self._progress.failed(row_name(planned.stream))
         why = "another driver seems to be at this stream" if conflict else "what comes after waits for it"
         self._on_event(
             f"stream {planned.stream.stream_id[:8]} of {row_name(planned.stream)} stopped at task "

@@ -108,8 +108,8 @@ class Display:
             parts.append(f"{left / rate:.0f} s left")
         if failed := state.total("failed"):
             parts.append(f"{failed} failed")
-        if state.backlog is not None and state.backlog.waiting:
-            parts.append(f"{state.backlog.waiting} waiting to be tried again")
+        if waiting := sum(load.waiting for load in state.loads().values()):
+            parts.append(f"{waiting} waiting to be tried again")
         return ", ".join(filter(None, [*parts, self._straggler(), self._also()]))
 
     def _straggler(self) -> str:

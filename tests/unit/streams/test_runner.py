@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from policysweep.streams.ledger import StreamLedger
 from policysweep.streams.plan import planned_streams, stream_tasks
-from policysweep.streams.runner import PlannedStream, StreamProgress, StreamRunner, row_name
+from policysweep.streams.progress import StreamProgress
+from policysweep.streams.runner import PlannedStream, StreamRunner, row_name
 from policysweep.streams.spec import StreamSpec
 from policysweep.streams.step import Step
 from policysweep.sweep.runner import Tally
