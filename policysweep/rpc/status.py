@@ -77,8 +77,8 @@ def error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo | Non
 def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> errors.PolicysweepError:
     """The exception that a failed call stands for.
 
-    An ErrorInfo of ours is turned back into the class that was raised at the other end. Without one,
-    the code alone decides, by boundary.
+    An ErrorInfo of ours is turned back into the class that was raised at the other end, but a StoreError into
+    what the boundary has for a peer that is not available. Without one, the code alone decides, by boundary.
     """
     message = error.details() or error.code().name
     if error.code() is grpc.StatusCode.UNIMPLEMENTED:
@@ -86,9 +86,10 @@ def error_from(error: grpc.aio.AioRpcError, boundary: Boundary, target: str) -> 
     info = error_info(error)
     if info is not None:
         retry_after = info.metadata.get(_RETRY_AFTER)
-        return errors.by_reason(info.reason)(
-            message, retry_after=None if retry_after is None else float(retry_after)
-        )
+        kind = errors.by_reason(info.reason)
+        if issubclass(kind, errors.StoreError):  # the peer's own store: no service has the one of our results
+            kind = boundary.unavailable
+        return kind(message, retry_after=None if retry_after is None else float(retry_after))
     where = f"{boundary.peer} at {target}"
     match error.code():
         case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED:

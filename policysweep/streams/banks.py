@@ -129,7 +129,4 @@ def _told(target: str) -> Iterator[None]:
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        known = status.error_from(error, status.POLICY_BANK, target)
-        if isinstance(known, errors.StoreError):  # the bank's store, not the one of our results
-            known = errors.ServiceUnavailable(str(known))
-        raise known from error
+        raise status.error_from(error, status.POLICY_BANK, target) from error

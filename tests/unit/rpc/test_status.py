@@ -5,7 +5,13 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from policysweep.errors import ServiceUnavailable
+from policysweep.errors import (
+    AgentUnavailable,
+    PolicysweepError,
+    ServiceUnavailable,
+    StoreError,
+    StoreUnavailable,
+)
 from policysweep.rpc import status
 
 AGED = (
@@ -27,3 +33,25 @@ def test_what_cannot_be_reached_says_why(details: str, cause: str) -> None:
     error = status.error_from(call, status.SERVICE, "simulator:50051")
     assert isinstance(error, ServiceUnavailable)
     assert str(error) == f"service at simulator:50051 cannot be reached: {cause}"
+
+
+@pytest.mark.parametrize("raised", [StoreError, StoreUnavailable])
+@pytest.mark.parametrize(
+    ("boundary", "expected"),
+    [
+        (status.POLICY_BANK, ServiceUnavailable),
+        (status.SERVICE, ServiceUnavailable),
+        (status.AGENT, AgentUnavailable),
+    ],
+)
+def test_the_store_of_a_service_is_not_that_of_the_results(
+    raised: type[PolicysweepError], boundary: status.Boundary, expected: type[PolicysweepError]
+) -> None:
+    """A StoreError ends a run, since no result can be kept; a policy bank whose Qdrant is away does not."""
+    rich = status.status_of(raised("cannot read a bank", retry_after=2)).SerializeToString()
+    trailing = grpc.aio.Metadata(("grpc-status-details-bin", rich))
+    call = grpc.aio.AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, grpc.aio.Metadata(), trailing, "cannot read a bank"
+    )
+    error = status.error_from(call, boundary, "h:1")
+    assert (type(error), str(error), error.retry_after) == (expected, "cannot read a bank", 2)
