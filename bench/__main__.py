@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench import judging, policybank, prompts, report, streams, tau2
+from bench import judging, policybank, prompts, report, streams, tau2, vllm
 from bench.sweep import Case, Figures, measure
 
 RESULTS = Path(__file__).with_name("results") / "sweep.json"
@@ -43,13 +44,16 @@ STREAMS = "streams"
 REPORT = "report"
 """The case of `bench/report.py`."""
 
+VLLM = "vllm"
+"""The case of `bench/vllm.py`."""
+
 _REFERENCE = {"cpu_ms_per_call": 8.5, "scenarios_per_second": 10.0}
 """The public DRIP-R code on two cores against one scripted model server, as published in its measurement."""
 
 
 def main(names: list[str]) -> None:
     """Run the named cases, or all."""
-    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS, STREAMS, REPORT]
+    known = [*CASES, JUDGING, TAU2, POLICYBANK, PROMPTS, STREAMS, REPORT, VLLM]
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"no case {', '.join(unknown)}: choose from {', '.join(known)}")
     console = Console()
@@ -67,6 +71,18 @@ def main(names: list[str]) -> None:
         _streams(console)
     if not names or REPORT in names:
         _report(console)
+    if not names or VLLM in names:
+        _vllm(console)
+
+
+def _vllm(console: Console) -> None:
+    url = os.environ.get(vllm.URL)
+    if not url:
+        console.print(f"case {VLLM} left out: {vllm.URL} names no vLLM server", soft_wrap=True)
+        return
+    console.print(f"running case {VLLM} ...", style="dim")
+    vllm.save({**_where(), **vllm.run(console, url)})
+    console.print(f"Written to {vllm.RESULTS}", soft_wrap=True)
 
 
 def _report(console: Console) -> None:

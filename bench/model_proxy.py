@@ -17,7 +17,7 @@ from policysweep.models.openai_api import SESSION_HEADER
 _HOP_BY_HOP = frozenset(("connection", "content-encoding", "content-length", "host", "transfer-encoding"))
 
 OnRequest = Callable[[str, bytes], None]
-"""Told the session id, empty when there is none, and the body of each request."""
+"""Told the session id, empty when there is none, and the body of each request for a completion."""
 
 
 def pick(session: str, servers: Sequence[str]) -> str:
@@ -37,7 +37,9 @@ class ModelProxy:
         self.url = ""
 
     async def __aenter__(self) -> ModelProxy:
-        self._session = aiohttp.ClientSession(auto_decompress=False)
+        # Whoever asks has a time limit, and a model on a CPU may take minutes.
+        unlimited = aiohttp.ClientTimeout(total=None)
+        self._session = aiohttp.ClientSession(auto_decompress=False, timeout=unlimited)
         app = web.Application(client_max_size=64 << 20)
         app.router.add_route("*", "/{path:.*}", self._forward)
         self._runner = web.AppRunner(app, access_log=None)
@@ -54,7 +56,7 @@ class ModelProxy:
     async def _forward(self, request: web.Request) -> web.Response:
         body = await request.read()
         session = request.headers.get(SESSION_HEADER, "")
-        if request.method == "POST":
+        if request.path.endswith("/chat/completions"):
             self._on_request(session, body)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         url = self._server(session) + request.path_qs

@@ -87,11 +87,12 @@ async def _requests(dataset: str, worlds: str | None, folder: str) -> tuple[Requ
     async with Launcher(Path(folder, "logs"), print) as launcher:
         rehearsal = await launcher.start("rehearsal", "policysweep rehearsal")
         async with ModelProxy([f"http://{rehearsal}"], keep) as proxy:
-            scenarios = await _play(_spec(dataset, worlds, f"{proxy.url}/v1"), folder, launcher)
+            scenarios = await play(_spec(dataset, worlds, f"{proxy.url}/v1"), folder, launcher)
     return seen, scenarios
 
 
-async def _play(spec: SweepSpec, folder: str, launcher: Launcher) -> int:
+async def play(spec: SweepSpec, folder: str, launcher: Launcher) -> int:
+    """Play and judge a sweep; the number of its scenarios. Ends the benchmark when a unit fails."""
     played = load_inputs(spec)
     ledger = await prepare_run(folder, spec.name)
     driver = Driver(spec, played)
