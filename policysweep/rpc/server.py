@@ -4,7 +4,8 @@
 
 binds, prints one JSON line with the address on stdout, serves until SIGTERM or SIGINT (or the end of
 stdin, for a child that has to end with its parent), then turns health to NOT_SERVING, lets calls in
-flight finish within the grace, and returns.
+flight finish within the grace, and returns. Until then the health of a service says whether what it needs
+is there.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +26,16 @@ from grpc_reflection.v1alpha import reflection
 
 from policysweep import telemetry
 from policysweep.config import ServiceConfig
-from policysweep.errors import InputError
+from policysweep.errors import InputError, PolicysweepError
 from policysweep.process import announce, calm_collector, stop_event
 from policysweep.rpc.client import MAX_MESSAGE_BYTES
 from policysweep.rpc.interceptors import Gate
 from policysweep.rpc.tls import Credentials, is_loopback
 
 _log = structlog.get_logger(__name__)
+
+_NEEDS_SECONDS = 5.0
+"""Time between two looks at what a service needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Service:
 
     full_name: str
     register: Callable[[grpc.aio.Server], None]
+    needs: Callable[[], Awaitable[None]] | None = None
+    """Raises PolicysweepError while something is away without which the service can answer nothing."""
 
 
 def _options(max_connection_age: float) -> tuple[tuple[str, int], ...]:
@@ -81,14 +87,59 @@ async def serving(
     probed = _health_server(status, health_listen)
     await server.start()
     await probed.start()
-    for name in ("", *names):
-        await status.set(name, health_pb2.HealthCheckResponse.SERVING)
+    readiness = [_Readiness(status, service) for service in services]
+    for each in readiness:
+        await each.look()
+    following = [asyncio.create_task(each.follow()) for each in readiness]
     try:
         yield address
     finally:
+        for task in following:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         await status.enter_graceful_shutdown()
         await server.stop(drain)
         await probed.stop(None)
+
+
+class _Readiness:
+    """Keeps the health of one service: it serves while what it needs is there.
+
+    The health of the process as a whole, which is asked for under no name, is not touched: it serves from its
+    start to its drain, whatever is away.
+    """
+
+    def __init__(self, status: health.aio.HealthServicer, service: Service) -> None:
+        self._status = status
+        self._service = service
+        self._ready = True
+
+    async def look(self) -> None:
+        """Ask once for what the service needs, and set its health."""
+        ready = await self._has_its_needs()
+        self._ready = ready
+        answers = health_pb2.HealthCheckResponse
+        await self._status.set(self._service.full_name, answers.SERVING if ready else answers.NOT_SERVING)
+
+    async def follow(self) -> None:
+        """Go on asking, if there is something to ask for."""
+        while self._service.needs is not None:
+            await asyncio.sleep(_NEEDS_SECONDS)
+            await self.look()
+
+    async def _has_its_needs(self) -> bool:
+        if self._service.needs is None:
+            return True
+        try:
+            await self._service.needs()
+        except PolicysweepError as error:
+            if self._ready:
+                _log.warning("not ready", service=self._service.full_name, reason=str(error))
+            return False
+        if not self._ready:
+            _log.info("ready again", service=self._service.full_name)
+        return True
 
 
 def _health_server(status: health.aio.HealthServicer, listen: str) -> grpc.aio.Server:

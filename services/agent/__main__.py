@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from policysweep.config import load_config
 from policysweep.models.openai_api import OpenAIChatModel
 from policysweep.rpc.client import Channels
@@ -16,6 +18,9 @@ from services.agent.service import agent_service
 from services.agent.variants.baseline import BaselineAgent
 from services.agent.variants.policybank import PolicyBankAgent
 
+_BANK_SECONDS = 5.0
+"""How long the policy bank may take to say that it serves, before this service is not ready."""
+
 
 async def _main() -> None:
     config = load_config(AgentConfig, "agent")
@@ -23,17 +28,18 @@ async def _main() -> None:
     configure_logging(config.log_level)
     model = OpenAIChatModel.of(config)
     async with model, Channels(config.credentials()) as channels:
-        agent = _agent(config, model, channels)
-        await run_service(config, "agent", [agent_service(agent, config.model_timeout_seconds)])
+        bank = None if config.memory == "none" else GrpcBank(channels, config.bank_target)
+        needs = None if bank is None else partial(bank.check, _BANK_SECONDS)
+        service = agent_service(_agent(config, model, bank), config.model_timeout_seconds, needs)
+        await run_service(config, "agent", [service])
 
 
-def _agent(config: AgentConfig, model: ServedModel, channels: Channels) -> Agent:
+def _agent(config: AgentConfig, model: ServedModel, bank: GrpcBank | None) -> Agent:
     sampling = agent_pb2.Sampling(
         temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
     )
-    if config.memory == "none":
+    if bank is None:
         return BaselineAgent(model, sampling, config.tool_mode)
-    bank = GrpcBank(channels, config.bank_target)
     return PolicyBankAgent(model, sampling, bank, config)
 
 

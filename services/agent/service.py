@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -35,7 +36,13 @@ class AgentServicer(agent_pb2_grpc.AgentServiceServicer):
         return agent_pb2.GetAgentInfoResponse(info=await self._agent.info(budget(context, self._cap)))
 
 
-def agent_service(agent: Agent, model_timeout_seconds: float) -> Service:
-    """The gRPC service of an agent."""
+def agent_service(
+    agent: Agent, model_timeout_seconds: float, needs: Callable[[], Awaitable[None]] | None = None
+) -> Service:
+    """The gRPC service of an agent. `needs` as in Service."""
     servicer = AgentServicer(agent, model_timeout_seconds)
-    return Service(_NAME, lambda server: agent_pb2_grpc.add_AgentServiceServicer_to_server(servicer, server))
+    return Service(
+        _NAME,
+        lambda server: agent_pb2_grpc.add_AgentServiceServicer_to_server(servicer, server),
+        needs=needs,
+    )

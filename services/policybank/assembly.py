@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -36,14 +36,18 @@ async def servicer(config: PolicyBankConfig, model: ServedModel) -> AsyncIterato
         store = await open_store(config, endpoint.info.dimension)
         stack.push_async_callback(store.close)
         observed = ObservedStore(store)
-        await stack.enter_async_context(probed(observed, "shared" if store.shared else "own"))
-        yield assembled(config, model, observed, endpoint)
+        probe = await stack.enter_async_context(probed(observed, "shared" if store.shared else "own"))
+        yield assembled(config, model, observed, endpoint, probe.check)
 
 
 def assembled(
-    config: PolicyBankConfig, model: ServedModel, store: BankStore, embedder: Embedder
+    config: PolicyBankConfig,
+    model: ServedModel,
+    store: BankStore,
+    embedder: Embedder,
+    needs: Callable[[], Awaitable[None]] | None = None,
 ) -> PolicyBankServicer:
-    """The service over parts that are open."""
+    """The service over parts that are open. It is ready as long as `needs` does not raise."""
     sampling = agent_pb2.Sampling(
         temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_tokens
     )
@@ -66,7 +70,7 @@ def assembled(
         strategies(config),
         template,
     )
-    return PolicyBankServicer(config, model, banks, template)
+    return PolicyBankServicer(config, model, banks, template, needs)
 
 
 def _embedder(config: PolicyBankConfig) -> MiniLM | EmbeddingEndpoint:

@@ -94,28 +94,48 @@ class _Series:
         self.seconds = telemetry.BANK_STORE_SECONDS.labels(operation)
 
 
+class Probe:
+    """What is known of a store that is asked now and then."""
+
+    def __init__(self, store: BankStore, kind: str) -> None:
+        self._store = store
+        self._up = telemetry.BANK_STORE_UP.labels(kind)
+        self._error: StoreError | None = None
+
+    async def ask(self) -> None:
+        """Ask whether the store answers."""
+        try:
+            await self._store.history(_NO_BANK)
+        except StoreError as error:
+            self._error = error
+            self._up.set(0)
+        else:
+            self._error = None
+            self._up.set(1)
+
+    async def check(self) -> None:
+        """Raises StoreError if the store did not answer when it was last asked."""
+        if self._error is not None:
+            raise StoreError(str(self._error))
+
+
 @asynccontextmanager
-async def probed(store: BankStore, kind: str, seconds: float = _PROBE_SECONDS) -> AsyncIterator[None]:
-    """Tell every `seconds` whether the store answers while the block runs, in a series for its `kind`.
+async def probed(store: BankStore, kind: str, seconds: float = _PROBE_SECONDS) -> AsyncIterator[Probe]:
+    """Ask every `seconds` whether the store answers while the block runs, in a series for its `kind`.
 
     So its absence shows at once, and not with the next feedback, hours later.
     """
-    task = asyncio.create_task(_probe(store, kind, seconds))
+    probe = Probe(store, kind)
+
+    async def go_on() -> None:
+        while True:
+            await probe.ask()
+            await asyncio.sleep(seconds)
+
+    task = asyncio.create_task(go_on())
     try:
-        yield
+        yield probe
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def _probe(store: BankStore, kind: str, seconds: float) -> None:
-    up = telemetry.BANK_STORE_UP.labels(kind)
-    while True:
-        try:
-            await store.history(_NO_BANK)
-        except StoreError:
-            up.set(0)
-        else:
-            up.set(1)
-        await asyncio.sleep(seconds)

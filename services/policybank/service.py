@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 import grpc
@@ -39,8 +39,15 @@ class PolicyBankServicer(policybank_pb2_grpc.PolicyBankServiceServicer):
     """Serves banks."""
 
     def __init__(
-        self, config: PolicyBankConfig, model: ServedModel, banks: Banks, template: pb.BankInfo
+        self,
+        config: PolicyBankConfig,
+        model: ServedModel,
+        banks: Banks,
+        template: pb.BankInfo,
+        needs: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`needs` raises StoreError while the store does not answer."""
+        self.needs = needs
         self._config = config
         self._model = model
         self._banks = banks
@@ -249,7 +256,9 @@ def check_feedback(request: pb.RecordFeedbackRequest) -> None:
 
 
 def policybank_service(servicer: PolicyBankServicer) -> Service:
-    """The gRPC service of a policy bank."""
+    """The gRPC service of a policy bank, which serves while its store answers."""
     return Service(
-        _NAME, lambda server: policybank_pb2_grpc.add_PolicyBankServiceServicer_to_server(servicer, server)
+        _NAME,
+        lambda server: policybank_pb2_grpc.add_PolicyBankServiceServicer_to_server(servicer, server),
+        needs=servicer.needs,
     )

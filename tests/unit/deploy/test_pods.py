@@ -77,7 +77,7 @@ def mebibytes(quantity: str) -> int:
 
 
 def watched(_: Installation, workload: Workload) -> None:
-    """Probes: a Job has an exit code instead. Liveness asks for the process as a whole, without its needs."""
+    """Probes: a Job has an exit code instead. What may end a pod asks for its process, without its needs."""
     for container in workload.containers:
         probes = {name: container.get(f"{name}Probe") for name in ("startup", "readiness", "liveness")}
         if workload.kind == "Job":
@@ -85,7 +85,8 @@ def watched(_: Installation, workload: Workload) -> None:
             continue
         assert all(probes.values())
         liveness = container["livenessProbe"]
-        assert "service" not in liveness.get("grpc", {})
+        for ends_the_pod in (liveness, container["startupProbe"]):
+            assert "service" not in ends_the_pod.get("grpc", {})
         assert liveness["failureThreshold"] * liveness["periodSeconds"] >= 30
 
 

@@ -157,10 +157,14 @@ async def test_a_store_that_goes_and_comes_back_is_seen_to() -> None:
         while REGISTRY.get_sample_value("policysweep_bank_store_up", store_up) != up:  # noqa: ASYNC110 - polls
             await asyncio.sleep(0.001)
 
-    async with probed(store, "probe", seconds=0.001):
+    async with probed(store, "probe", seconds=0.001) as probe:
+        await probe.check()  # it was there when the service began
         await asyncio.wait_for(until(0.0), 9)
+        with pytest.raises(errors.StoreError, match="Qdrant is away"):
+            await probe.check()
         store.away = False
         await asyncio.wait_for(until(1.0), 9)
+        await probe.check()
 
 
 def test_the_observed_store_has_every_method_of_a_store() -> None:
