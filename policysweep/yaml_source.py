@@ -217,6 +217,8 @@ def _problem(detail: Any, model: type[BaseModel]) -> str:
 
 
 def _written(loc: FieldPath) -> str:
+    # pydantic marks a key that is wrong by a last part "[key]".
+    loc = loc[:-1] if loc[-1:] == ("[key]",) else loc
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
 
 

@@ -13,11 +13,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StrictBool, StrictInt, field_validator, model_validator
 
+from policysweep.config import ServiceConfig
 from policysweep.errors import InputError
 from policysweep.sweep.model_spec import CustomerSpec, JudgeSpec, ModelSpec, ServedSpec, ToolCallingSpec
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
     AgentName,
+    BankStore,
     Count,
     Names,
     Part,
@@ -39,6 +41,7 @@ MethodName = Literal[
 RegimeName = Literal["reward", "explanation"]
 StaticMode = Literal["static_turn", "static_start"]
 MemoryMode = Literal["none", "static_turn", "static_start", "retrieve", "full"]
+Parameters = Mapping[str, StrictInt | float | str]
 Seed = Annotated[StrictInt, Field(ge=0, le=INT32_MAX)]
 
 _STATIC = ("synapse", "awm", "reasoning_bank")
@@ -96,27 +99,27 @@ class BankSpec(ServedSpec):
     kind: ClassVar[str] = "bank"
 
     name: AgentName = Field(default="policybank", description="Name of the service's log.")
-    store: str | None = Field(
+    store: BankStore | None = Field(
         default=None,
-        min_length=1,
         description="Where banks are kept: a directory, or the URL of a Qdrant server. "
         "A folder of the run if left out, which needs a store of results that is a local directory.",
     )
     store_api_key_env: Variable | None = Field(
         default=None, description="Name of the environment variable that holds the Qdrant server's API key."
     )
-    parameters: Mapping[str, StrictInt | float | str] = Field(
+    parameters: Parameters = Field(
         default={},
         description="Other settings of the service, such as `reasoning_bank_limit`: "
         "see `python -m services.policybank --help`.",
     )
 
-    @field_validator("store")
+    @field_validator("parameters")
     @classmethod
-    def _store_that_stays(cls, store: str | None) -> str | None:
-        if store == "memory":
-            raise ValueError("must outlive the bank service, or a run that stops could not be resumed")
-        return store
+    def _own_parameters(cls, parameters: Parameters) -> Parameters:
+        """What has a field of its own is set there; what makes the process is the command's to say."""
+        if taken := sorted(parameters.keys() & (cls.model_fields.keys() | ServiceConfig.model_fields.keys())):
+            raise ValueError(f"must not hold {', '.join(taken)}: a field of bank, or the command, says that")
+        return parameters
 
     def settings(self) -> dict[str, str | int | float]:
         """What the file sets, under the names that the service's configuration uses."""
@@ -249,11 +252,11 @@ class StreamSpec(Part):
     @field_validator("seeds", mode="before")
     @classmethod
     def _number_of_seeds(cls, value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            if not 1 <= value <= 10_000:
-                raise ValueError("must be how many seeds, from 1 to 10000, or a list of them")
-            return tuple(range(value))
-        return value
+        if isinstance(value, list | tuple):
+            return value
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10_000:
+            raise ValueError("must be how many seeds, from 1 to 10000, or a list of them")
+        return tuple(range(value))
 
     @field_validator("domains", "methods", "feedback", "seeds")
     @classmethod

@@ -45,6 +45,15 @@ def target(target: str) -> str:
     return target
 
 
+def bank_store(store: str) -> str:
+    """Where a bank service keeps what outlives it: a directory, or the URL of a Qdrant server."""
+    if store == "memory":
+        raise ValueError("must outlive the bank service, or a run that stops could not be resumed")
+    if not store or ("://" in store and not store.startswith(("http://", "https://"))):
+        raise ValueError("must be a directory, or the URL of a Qdrant server such as http://qdrant:6333")
+    return store
+
+
 def model_url(url: str) -> str:
     """The base URL of an OpenAI-compatible server, without credentials."""
     parts = urlsplit(url)
@@ -89,6 +98,7 @@ RubricName = Annotated[str, AfterValidator(rubric_name)]
 ModelUrl = Annotated[str, AfterValidator(model_url)]
 Variable = Annotated[str, AfterValidator(variable)]
 Target = Annotated[str, AfterValidator(target)]
+BankStore = Annotated[str, AfterValidator(bank_store)]
 Count = Annotated[StrictInt, Field(ge=1, le=INT32_MAX)]
 Seconds = Annotated[float, Field(gt=0, strict=True)]
 Names = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(distinct)]

@@ -115,6 +115,23 @@ def test_a_run_without_a_memory_needs_no_bank() -> None:
             {"bank": {"model": "rehearsal-judge", "store": "memory"}},
             "bank.store: must outlive the bank service",
         ),
+        (
+            {"bank": {"model": "rehearsal-judge", "store": "s3://bucket/banks"}},
+            "bank.store: must be a directory, or the URL of a Qdrant server",
+        ),
+        (
+            {"bank": {"model": "rehearsal-judge", "parameters": {"store": "memory"}}},
+            "bank.parameters: must not hold store: a field of bank, or the command, says that",
+        ),
+        (
+            {"bank": {"model": "rehearsal-judge", "parameters": {"listen": "0.0.0.0:1"}}},
+            "bank.parameters: must not hold listen: a field of bank, or the command, says that",
+        ),
+        ({"seeds": "five"}, "seeds: must be how many seeds, from 1 to 10000, or a list of them"),
+        (
+            {"agents": [{"name": "a", "targets": {"none": "agent:1", "retreive": "agent:2"}}]},
+            "agents[0].targets.retreive: must be 'none',",
+        ),
         ({"customer": {}, "simulators": ["sim:1"]}, "customer cannot be set together with simulators"),
         ({"limits": {"agent_call_seconds": 99.0, "episode_seconds": 9.0}}, "must not be longer than"),
         ({"feedback": ["oracle"]}, "feedback"),
