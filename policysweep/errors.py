@@ -206,6 +206,11 @@ class ContextOverflow(PolicysweepError):
     reason = "CONTEXT_OVERFLOW"
     party = ep.FAULT_PARTY_AGENT
 
+    def __init__(self, message: str, *, retry_after: float | None = None, sent: bool = True) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.sent = sent
+        """Whether a model call was made of it; False when it was found before."""
+
 
 class JudgeUnusable(PolicysweepError):
     """A judge model whose answers cannot be used."""

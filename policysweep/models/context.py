@@ -71,7 +71,8 @@ class ContextBudget:
         if left < min(max_tokens or SMALLEST_ANSWER, SMALLEST_ANSWER):
             raise ContextOverflow(
                 f"{where}: not sent, since the prompt's {prompt_tokens} tokens leave {max(left, 0)} of the "
-                f"model's {self.limit} for the answer"
+                f"model's {self.limit} for the answer",
+                sent=False,
             )
         return min(max_tokens, left)
 
@@ -83,7 +84,8 @@ class ContextBudget:
         words = sum(map(_words, messages))
         if self.limit is not None and words >= self.limit:
             raise ContextOverflow(
-                f"{where}: not sent, since the prompt's {words} words cannot fit into {self.limit} tokens"
+                f"{where}: not sent, since the prompt's {words} words cannot fit into {self.limit} tokens",
+                sent=False,
             )
 
 

@@ -101,8 +101,8 @@ def row(record: run_pb2.UnitRecord) -> Row:
         declared=episode.reconciliation.declared,
         executed=episode.reconciliation.executed,
         errors=errors if any(errors) else _NO_ERRORS,
-        agent_tokens=tokens_of(_usages(episode, ep.ROLE_AGENT)),
-        customer_tokens=tokens_of(_usages(episode, ep.ROLE_CUSTOMER)),
+        agent_tokens=tokens_of(usages(episode.model_calls, ep.ROLE_AGENT)),
+        customer_tokens=tokens_of(usages(episode.model_calls, ep.ROLE_CUSTOMER)),
         turns=episode.turns,
         duration_seconds=episode.duration_seconds,
         rehearsal=episode.rehearsal,
@@ -131,8 +131,13 @@ def _check(record: run_pb2.UnitRecord) -> None:
             )
 
 
-def _usages(episode: ep.Episode, role: ep.Role.ValueType) -> Iterable[ep.Usage]:
-    return (call.usage for call in episode.model_calls if call.role == role)
+def usages(calls: Iterable[ep.ModelCall], role: ep.Role.ValueType) -> Iterable[ep.Usage]:
+    """The usages of a side's answers. A prompt that did not fit and was not sent has cost nothing."""
+    return (call.usage for call in calls if call.role == role and not _not_sent(call))
+
+
+def _not_sent(call: ep.ModelCall) -> bool:
+    return call.finish_reason == ep.FINISH_REASON_CONTEXT_OVERFLOW and not call.usage.model_calls
 
 
 def tokens_of(usages: Iterable[ep.Usage]) -> Tokens:

@@ -6,7 +6,7 @@ import time
 from typing import Protocol
 
 from policysweep import __version__
-from policysweep.errors import ModelServerRejected
+from policysweep.errors import ContextOverflow, ModelServerRejected
 from policysweep.models.chat import ChatModel, ChatReply
 from policysweep.models.observed import ObservedModel
 from policysweep.models.openai_api import ModelDescription
@@ -87,10 +87,10 @@ def answer(request: agent_pb2.RespondRequest, reply: ChatReply) -> agent_pb2.Res
     )
 
 
-def overflow() -> agent_pb2.RespondResponse:
-    """The answer to a prompt that does not fit the model's context."""
+def overflow(error: ContextOverflow) -> agent_pb2.RespondResponse:
+    """The answer to a prompt that does not fit the context. One that was not sent is no model call."""
     return agent_pb2.RespondResponse(
         message=ep.Message(role=ep.ROLE_AGENT),
-        usage=ep.Usage(model_calls=1),
+        usage=ep.Usage(model_calls=int(error.sent)),
         finish_reason=ep.FINISH_REASON_CONTEXT_OVERFLOW,
     )

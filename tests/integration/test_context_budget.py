@@ -209,4 +209,5 @@ async def test_an_agents_overflow_is_its_answer_without_a_call_of_the_model() ->
         agent = BaselineAgent(chat, agent_pb2.Sampling(max_tokens=500))
         response = await agent.respond(request, 20)
     assert response.finish_reason == ep.FINISH_REASON_CONTEXT_OVERFLOW
+    assert response.usage.model_calls == 0
     assert server.paths == [MODELS, TOKENIZE]

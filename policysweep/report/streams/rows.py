@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from sys import intern
 
-from policysweep.report.rows import Tokens, tokens_of
+from policysweep.report.rows import Tokens, tokens_of, usages
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import judge_pb2, stream_pb2
 from policysweep.v1 import policybank_pb2 as pb
@@ -83,8 +83,8 @@ def stream_row(record: stream_pb2.StreamRecord) -> StreamRow:
         missing=(missing.party, intern(missing.reason)) if record.HasField("missing_feedback") else None,
         consulted=_consulted(episode.model_calls),
         database_hash=grade.database_hash,
-        agent_tokens=_tokens(episode.model_calls, ep.ROLE_AGENT),
-        user_tokens=_tokens(episode.model_calls, ep.ROLE_CUSTOMER),
+        agent_tokens=tokens_of(usages(episode.model_calls, ep.ROLE_AGENT)),
+        user_tokens=tokens_of(usages(episode.model_calls, ep.ROLE_CUSTOMER)),
         judge_tokens=tokens_of([grade.usage]) if grade.usage.model_calls else Tokens(),
         curator_tokens=tokens_of([revision.usage]) if revision.usage.model_calls else Tokens(),
         unusable_grades=grade.unusable_answers,
@@ -112,7 +112,3 @@ def _lesson(revision: pb.Revision) -> Lesson:
 
 def _consulted(calls: Iterable[ep.ModelCall]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(intern(each) for call in calls for each in call.consulted_spec_ids))
-
-
-def _tokens(calls: Iterable[ep.ModelCall], role: ep.Role.ValueType) -> Tokens:
-    return tokens_of([call.usage for call in calls if call.role == role])

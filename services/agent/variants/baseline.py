@@ -38,8 +38,8 @@ class BaselineAgent:
         )
         try:
             reply = await self._model.complete(asked)
-        except ContextOverflow:
-            return overflow()
+        except ContextOverflow as error:
+            return overflow(error)
         return answer(request, reply)
 
     async def info(self, timeout_seconds: float) -> agent_pb2.AgentInfo:

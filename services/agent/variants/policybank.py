@@ -96,9 +96,9 @@ class PolicyBankAgent:
         await self._remember(call)
         try:
             response = answer(request, await self._converse(call))
-        except ContextOverflow:
-            response = overflow()
-            add_usage(call.usage, response.usage)
+        except ContextOverflow as error:
+            response = overflow(error)
+            call.usage.model_calls += response.usage.model_calls
         response.usage.CopyFrom(call.usage)
         response.consulted_spec_ids.extend(dict.fromkeys(call.consulted))
         response.continuation = call.notes.write()

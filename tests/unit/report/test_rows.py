@@ -66,6 +66,17 @@ def test_an_unreported_answer_neither_erases_a_total_nor_counts_as_zero() -> Non
     )
 
 
+def test_a_prompt_that_did_not_fit_counts_if_it_was_sent() -> None:
+    made = record()
+    for calls in (0, 1):
+        made.episode.model_calls.add(
+            role=ep.ROLE_AGENT,
+            usage=ep.Usage(model_calls=calls),
+            finish_reason=ep.FINISH_REASON_CONTEXT_OVERFLOW,
+        )
+    assert (row(made).agent_tokens.answers, row(made).agent_tokens.calls) == (1, 1)
+
+
 def test_tokens_add_number_by_number() -> None:
     assert Tokens(*range(9)).plus(Tokens(*range(9))) == Tokens(*range(0, 18, 2))
 
