@@ -35,7 +35,10 @@ from policysweep.rpc.tls import Credentials, is_loopback
 _log = structlog.get_logger(__name__)
 
 _NEEDS_SECONDS = 5.0
-"""Time between two looks at what a service needs."""
+"""Time between two looks at what a service needs and had the last time."""
+
+_MISSING_SECONDS = 1.0
+"""The same when it was away: services that start together wait for one another no longer than they must."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class _Readiness:
     async def follow(self) -> None:
         """Go on asking, if there is something to ask for."""
         while self._service.needs is not None:
-            await asyncio.sleep(_NEEDS_SECONDS)
+            await asyncio.sleep(_NEEDS_SECONDS if self._ready else _MISSING_SECONDS)
             await self.look()
 
     async def _has_its_needs(self) -> bool:

@@ -111,16 +111,21 @@ class Machine:
             )
 
     def start_services(self) -> None:
-        """Start all Deployments; returns when their startup probes succeed."""
+        """Start all Deployments; returns when they have started and are ready, in whatever order they do."""
         for workload in self.installation.in_role(*STARTED):
             self._running[workload.name] = self.start(workload)
-        for workload in self.installation.in_role(*STARTED):
-            deadline = time.monotonic() + SECONDS
-            while not self.probe(workload, "startup"):
-                code = self._running[workload.name].poll()
-                assert code is None, f"{workload.name} ended with code {code}: {self.log(workload)}"
-                assert time.monotonic() < deadline, f"{workload.name} did not start: {self.log(workload)}"
-                time.sleep(0.1)
+        for kind in ("startup", "readiness"):
+            for workload in self.installation.in_role(*STARTED):
+                self.wait_for(workload, kind)
+
+    def wait_for(self, workload: Workload, kind: str) -> None:
+        """Returns when a probe succeeds."""
+        deadline = time.monotonic() + SECONDS
+        while not self.probe(workload, kind):
+            code = self._running[workload.name].poll()
+            assert code is None, f"{workload.name} ended with code {code}: {self.log(workload)}"
+            assert time.monotonic() < deadline, f"{workload.name}: {kind} fails: {self.log(workload)}"
+            time.sleep(0.1)
 
     def probe(self, workload: Workload, kind: str) -> bool:
         """What the kubelet would find out."""

@@ -35,6 +35,7 @@ class Need:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_NEEDS_SECONDS", 0.005)
+    monkeypatch.setattr(server, "_MISSING_SECONDS", 0.005)
 
 
 def service(need: Need | None = None) -> Service:
