@@ -17,3 +17,8 @@ PREFIX_CACHE = "--enable-prefix-caching"
 CACHED_TOKENS = "--enable-prompt-tokens-details"
 
 ALL = (TOOL_CALLING, REASONING, STRUCTURED_OUTPUT, LOGPROBS, CONTEXT, PREFIX_CACHE, CACHED_TOKENS)
+
+
+def tool_calling_refused(said: str) -> bool:
+    """Whether a refusal says that the server was started without tool calling; vLLM then names the flag."""
+    return "--tool-call-parser" in said

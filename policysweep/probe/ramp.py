@@ -17,7 +17,7 @@ from policysweep.errors import PolicysweepError
 from policysweep.models.chat import ChatModel, ChatRequest
 from policysweep.v1 import agent_pb2
 
-LEVELS = (1, 2, 4, 8, 16, 32)
+LEVELS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _GROWTH = 1.15
 """A step that brings less than this factor over the best so far ends the ramp."""
 _NEARLY = 0.9

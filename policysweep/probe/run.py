@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from policysweep.errors import ModelServerRejected, PolicysweepError
+from policysweep.probe import flags
 from policysweep.probe.capabilities import ALL, ALONE, CHAT, SERVED, TOGETHER
 from policysweep.probe.finding import Capability, Finding, Verdict, no, unknown
 from policysweep.probe.ramp import Ramp, climb
@@ -113,7 +114,8 @@ class Prober:
         except TimeoutError:
             return unknown(f"no answer within {self._loop.time() - began:.0f} s")
         except ModelServerRejected as error:
-            return no(self._short(error))
+            said = self._short(error)
+            return no(said, flags.TOOL_CALLING if flags.tool_calling_refused(said) else "")
         except PolicysweepError as error:
             return unknown(self._short(error))
 

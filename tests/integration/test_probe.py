@@ -81,7 +81,8 @@ class TestFindings:
         async with RehearsalServer(RehearsalConfig(tool_calling=False)) as server:
             result = await probed(server.url)
         assert verdicts(result)["tools auto"] == "no"
-        assert "--enable-auto-tool-choice" in result.findings["tools auto"].mend
+        for capability in ("tools auto", "tools required", "tools strict", "tools parallel", "tool results"):
+            assert "--enable-auto-tool-choice" in result.findings[capability].mend
         assert verdicts(result)["tools prompted"] == "yes"
         assert tool_mode(result) == "prompted"
 
@@ -112,6 +113,12 @@ class TestFindings:
         async with RehearsalServer(RehearsalConfig(faults={fault: 1.0})) as server:
             finding = (await probed(server.url)).findings[capability]
         assert (finding.verdict, says in finding.detail) == (verdict, True), finding
+
+    async def test_a_server_that_takes_tools_needs_no_flag_for_a_model_that_talks(self) -> None:
+        async with RehearsalServer(RehearsalConfig(faults={"prose": 1.0})) as server:
+            finding = (await probed(server.url)).findings["tools auto"]
+        assert finding.verdict is Verdict.PARTLY
+        assert finding.mend.startswith("no flag")
 
     async def test_a_length_that_only_a_refusal_tells(self) -> None:
         async def handler(request: web.Request) -> web.Response:
@@ -190,6 +197,7 @@ class TestCommand:
         result = await command(url)
         assert result.exit_code == 1
         assert "cannot be reached" in result.output
+        assert "mend: the server, if it is not up, or the URL" in result.output
         assert "as judge     not usable: served" in result.output
         assert names(tmp_path) == []
 
@@ -201,6 +209,8 @@ class TestCommand:
             result = await command(url)
         assert result.exit_code == 1
         assert "no       served" in result.output
+        assert "bytes that are not JSON" in result.output
+        assert "mend: the address of a model server" in result.output
 
     async def test_a_wrong_key_is_told_and_never_shown(self) -> None:
         async def handler(request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policysweep.errors import ModelServerError, ModelServerRejected
+from policysweep.errors import ModelServerError, ModelServerGarbled, ModelServerRejected
 from policysweep.models.chat import ChatRequest
 from policysweep.probe import flags
 from policysweep.probe.finding import Finding, no, partly, yes
@@ -24,8 +24,10 @@ async def served(server: ModelServer) -> Finding:
         await server.list_models()
     except ModelServerRejected as error:
         return no(str(error), "--api-key-env VARIABLE with the server's key, or the URL that ends at /v1")
+    except ModelServerGarbled as error:
+        return no(str(error), "the address of a model server: it lists its models at URL/models")
     except ModelServerError as error:
-        return no(str(error))
+        return no(str(error), "the server, if it is not up, or the URL")
     names = [str(card.get("id")) for card in server.cards]
     more = len(names) - _NAMES_SHOWN
     listed = ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "") or "no model"

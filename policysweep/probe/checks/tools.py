@@ -57,6 +57,8 @@ _CALL_AS_TEXT = (
 )
 """How calls begin in the common chat templates: in a text they show that no parser took them out."""
 
+_NO_FLAG = "no flag of the server: a model, or a chat template, that calls tools by itself"
+
 
 def _request(
     server: ModelServer,
@@ -129,12 +131,14 @@ async def _calls_by_itself(server: ModelServer, model: ChatModel) -> Finding:
     if reply.tool_calls:
         return _malformed(reply)
     if _cut(reply):
-        return partly(f"the tools are accepted, but no call came within {server.answer_tokens} tokens")
+        return partly(
+            f"the tools are accepted, but no call came within {server.answer_tokens} tokens", _NO_FLAG
+        )
     if any(sign in reply.text for sign in _CALL_AS_TEXT):
         return no(
             "the call came as text: the parser is missing, or that of another model", flags.TOOL_CALLING
         )
-    return partly("the tools are accepted, but the model answered without a call")
+    return partly("the tools are accepted, but the model answered without a call", _NO_FLAG)
 
 
 async def tools_required(server: ModelServer) -> Finding:
