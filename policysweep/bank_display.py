@@ -19,7 +19,7 @@ from policysweep.bank_text import (
     when_text,
     word,
 )
-from policysweep.report.tables import banner, columns, pairs, plain
+from policysweep.report.tables import banner, pairs, plain
 from policysweep.v1 import policybank_pb2 as pb
 
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -27,14 +27,14 @@ _INDENT = (0, 0, 0, 6)
 
 
 def print_banks(banks: Sequence[pb.BankSummary], console: Console) -> None:
-    """All banks, one a line."""
-    table = columns("Bank", "Method", "Last change", "Revision", "Entries", words=3)
+    """All banks, one a line. Ids stand last and are never broken: they are there to be copied."""
+    line = "{:<20}  {:<14}  {:>8}  {:>7}  {}"
+    heads = line.format("Last change (UTC)", "Method", "Revision", "Entries", "Bank")
+    console.print(Text(heads, "bold"), soft_wrap=True)
     for bank in banks:
-        changed = f"{bank.changed_at.ToDatetime():%Y-%m-%d %H:%M:%S} UTC"
-        table.add_row(
-            plain(bank.bank_id), word(bank, "method"), changed, f"{bank.revision}", f"{bank.entries}"
-        )
-    console.print(table)
+        changed = f"{bank.changed_at.ToDatetime():%Y-%m-%d %H:%M:%S}"
+        cells = changed, word(bank, "method"), bank.revision, bank.entries, bank.bank_id
+        console.print(plain(line.format(*cells)), soft_wrap=True)
 
 
 def print_bank(bank: BankContents, entries: Iterable[pb.Entry], console: Console) -> None:

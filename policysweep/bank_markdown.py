@@ -33,7 +33,8 @@ def _page(bank: BankContents) -> Iterator[str]:
     yield ""
     yield from (f"* {label}: {text}" for label, text in _about(bank).items())
     yield ""
-    for entry in bank.entries.values():
+    # What feedback shaped comes first: that is what there is to review.
+    for entry in sorted(bank.entries.values(), key=lambda each: not each.provenance):
         yield from _entry(entry, entry_evolution(bank.revisions, entry.capability_id))
     yield from _rest(bank.revisions)
 

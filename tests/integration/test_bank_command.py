@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +17,11 @@ from typing import NamedTuple
 
 import pytest
 from qdrant_client import QdrantClient
+from rich.console import Console
 
 from policysweep import cli
 from policysweep.bank_client import BankContents
+from policysweep.bank_display import print_banks
 from policysweep.bank_file import encode_records, read_bank
 from policysweep.bank_markdown import bank_markdown
 from policysweep.commands import bank as command
@@ -273,6 +277,22 @@ def test_markdown_shows_each_entry_with_the_evidence_behind_it() -> None:
     assert "restores revision 2" in back
     assert "no longer stand: 3" in back
     assert "REHEARSAL" not in bank_markdown(taught(rehearsal=False))
+
+
+def test_markdown_begins_with_what_feedback_shaped() -> None:
+    bank = taught()
+    page = bank_markdown(replace(bank, entries=dict(reversed(list(bank.entries.items())))))
+    assert list(bank.entries)[-1] == "window"
+    assert page.index("## `refund`") < page.index("## `gift`") < page.index("## `window`")
+
+
+def test_a_list_breaks_no_id() -> None:
+    name, out = "streams-55ca930786a6/" + "a" * 90, io.StringIO()
+    summary = pb.BankSummary(bank_id=name, method=pb.MEMORY_METHOD_REASONING_BANK, revision=35, entries=3)
+    print_banks([summary], Console(file=out, width=80))
+    heads, line = out.getvalue().splitlines()
+    assert heads.split()[-2:] == ["Entries", "Bank"]
+    assert line.split()[-3:] == ["35", "3", name]
 
 
 def test_markdown_obeys_no_text_of_others() -> None:
