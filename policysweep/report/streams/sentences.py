@@ -72,7 +72,7 @@ def header(summary: Json) -> Iterator[tuple[str, str]]:
     run, units = summary["run"], summary["units"]
     yield "Run", run["run"] or "(no name)"
     for each in run["domains"]:
-        tasks = f"{each['originals']} originals, {each['sisters']} sisters, {each['controls']} controls"
+        tasks = ", ".join(counted(each[f"{kind}s"], kind) for kind in ("original", "sister", "control"))
         yield each["domain"].capitalize(), tasks
     yield "Streams", f"{count(units['complete_streams'])} of {count(units['streams'])} complete"
     seeds, trials = counted(len(run["seeds"]), "seed"), counted(run["trials"], "trial")
@@ -143,12 +143,7 @@ def _closed(domain: str, arm: Json) -> Iterator[Sentence]:
 
 def _harm(domain: str, arm: Json) -> Iterator[Sentence]:
     if controls := arm["controls"]:
-        pairs = controls["pairs"]
-        yield (
-            f"On the controls of {domain} it loses ",
-            f"{count(pairs['lost'])} of {counted(pairs['n'], 'trial')}",
-            ": it fails them and no memory passes, which shows lessons carried too far, or other harm.",
-        )
+        yield _over_generalised(domain, controls)
     kept = arm["retention"]
     if kept and kept["pass"]:
         found = kept["pass"][0]
@@ -157,6 +152,20 @@ def _harm(domain: str, arm: Json) -> Iterator[Sentence]:
             f"{points(found['value'])} points {points_interval(found['interval'])}".strip(),
             f": {count(kept['pairs']['won'])} trials won, {count(kept['pairs']['lost'])} lost.",
         )
+
+
+def _over_generalised(domain: str, controls: Json) -> Sentence:
+    if controls["rate"]["value"] is None:
+        return (
+            f"How often it carries lessons too far in {domain} is not given: {controls['rate']['reason']}.",
+        )
+    lost, trials = controls["pairs"]["lost"], counted(controls["pairs"]["n"], "trial")
+    meaning = "lessons carried too far, or other harm" if lost else "no lesson is seen to be carried too far"
+    return (
+        f"On the controls of {domain} it fails where no memory passes in ",
+        f"{count(lost)} of {trials}",
+        f": {meaning}.",
+    )
 
 
 def conventions(summary: Json) -> Iterator[str]:

@@ -19,7 +19,7 @@ from policysweep.report.per_agent import tokens_json
 from policysweep.report.rows import Tokens, tokens_of
 from policysweep.report.statistics import CONFIDENCE
 from policysweep.report.streams.arm_section import Material, arm_key, arm_section
-from policysweep.report.streams.arms import Arm, arm_of
+from policysweep.report.streams.arms import Arm, arm_of, titles
 from policysweep.report.streams.comparisons import difference_json
 from policysweep.report.streams.estimates import MIN_FAMILIES, REPLICATES
 from policysweep.report.streams.grid import Grid, StreamPlan
@@ -136,7 +136,8 @@ def _regimes(grid: Grid, minimum: float) -> Iterator[Json]:
     several: defaultdict[Arm, list[Arm]] = defaultdict(list)
     for arm in grid.plan.arms:
         several[arm._replace(regime=0)].append(arm)
-    for arms in several.values():
+    named = titles(several)
+    for together, arms in several.items():
         first = min(arms, key=lambda arm: arm.regime != pb.FEEDBACK_REGIME_EXPLANATION)
         tasks = grid.plan.domains[first.domain]
         columns = tasks.group("sisters")
@@ -144,7 +145,8 @@ def _regimes(grid: Grid, minimum: float) -> Iterator[Json]:
             if arm != first and columns:
                 sides = [grid.rewards[each][:, :, columns] for each in (arm, first)]
                 found = difference_json(sides[0], sides[1], tasks.families(columns), minimum)
-                yield {**arm_key(arm), "baseline": arm_key(first)["regime"], **found}
+                baseline = arm_key(first)["regime"]
+                yield {**arm_key(arm), "title": named[together], "baseline": baseline, **found}
 
 
 def _run(manifest: stream_pb2.StreamManifest) -> Json:

@@ -31,7 +31,9 @@ def render(summary: Json, console: Console) -> None:
     section(console, "Feedback regimes on sisters: difference in points", [_regimes(summary)])
     section(console, "Lessons and the outcomes that they changed", [_lessons(summary)])
     section(console, "What the feedback led to", [_feedback(summary)])
-    section(console, "Coverage: what became of the planned tasks", [_coverage(summary)])
+    for domain in sentences.domains(summary):
+        title = f"{domain.capitalize()}: coverage, what became of the planned tasks"
+        section(console, title, [_coverage(of_domain(summary, domain))])
     section(console, "What went wrong", listed(sentences.went_wrong(summary)))
     section(console, "Tokens", [_tokens(summary)])
     section(console, "Conventions", listed(sentences.conventions(summary)))
@@ -103,7 +105,15 @@ def _curve(arms: Sequence[Json]) -> Table:
 
 
 def _harm(arms: Sequence[Json]) -> Table:
-    names = ("Method", "Controls lost", "over-reached", "Originals: points", "95% interval", "won", "lost")
+    names = (
+        "Method",
+        "Controls\nlost",
+        "over-\nreached",
+        "Originals:\npoints",
+        "95% interval",
+        "won",
+        "lost",
+    )
     table = columns(*names, words=1)
     for arm in arms:
         controls, kept = arm["controls"], arm["retention"]
@@ -118,6 +128,9 @@ def _harm(arms: Sequence[Json]) -> Table:
 def _lost(controls: Json | None) -> Iterator[Text]:
     if not controls:
         yield from (_DASH, _DASH)
+        return
+    if controls["rate"]["value"] is None:
+        yield from (Text("withheld", style="red"), _DASH)
         return
     yield Text(f"{count(controls['pairs']['lost'])} of {count(controls['pairs']['n'])}")
     overreach = controls["overreach"]
@@ -138,11 +151,11 @@ def _kept(kept: Json) -> list[Text]:
 
 def _regimes(summary: Json) -> Table:
     last = f"pass^{summary['run']['trials']}"
-    table = columns("Domain", "Method", "Regime", "pass^1", "95% interval", last, "95% interval", words=3)
+    table = columns("Method", "Regimes", "pass^1", "95% interval", last, "95% interval", words=2)
     for found in summary["regimes"]:
-        title = f"{found['regime']} - {found['baseline']}"
+        title, sides = f"{found['title']}, {found['domain']}", f"{found['regime']} - {found['baseline']}"
         if found["withheld"]:
-            table.add_row(plain(found["domain"]), plain(found["method"]), title, "withheld", "", "", "")
+            table.add_row(plain(title), sides, Text("withheld", style="red"), *[_DASH] * 3)
             continue
         cells = []
         for each in (found["pass"][0], found["pass"][-1]):
@@ -150,7 +163,7 @@ def _regimes(summary: Json) -> Table:
                 "none" if each["value"] is None else points(each["value"]),
                 points_interval(each["interval"]),
             ]
-        table.add_row(plain(found["domain"]), plain(found["method"]), title, *cells)
+        table.add_row(plain(title), sides, *cells)
     return table
 
 
@@ -184,23 +197,12 @@ def _feedback(summary: Json) -> Table:
     return table
 
 
-def _coverage(summary: Json) -> Table:
-    names = (
-        "Domain",
-        "Method",
-        "Streams",
-        "Planned",
-        "Scored",
-        "Coverage",
-        "Not scored",
-        "Failed",
-        "Pending",
-    )
-    table = columns(*names, words=2)
-    for arm in summary["arms"]:
+def _coverage(arms: Sequence[Json]) -> Table:
+    names = ("Method", "Streams", "Planned", "Scored", "Coverage", "Not\nscored", "Failed", "Pending")
+    table = columns(*names, words=1)
+    for arm in arms:
         found, streams = arm["coverage"], arm["streams"]
         table.add_row(
-            plain(arm["domain"]),
             plain(arm["title"]),
             f"{count(streams['complete'])} of {count(streams['planned'])}",
             count(found["planned"]),

@@ -221,6 +221,35 @@ def test_regimes_are_compared_with_the_default_one(run: SampleRun) -> None:
     assert found["pairs"]["lost"] > found["pairs"]["won"]
 
 
+def test_regimes_are_named_with_the_title_of_their_method(run: SampleRun) -> None:
+    (found,) = summary_of(run)["regimes"]
+    assert found["title"] == "PolicyBank"
+    assert "PolicyBank, airline" in printed(summary_of(run))
+
+
+def test_a_lost_control_is_told_as_what_it_shows_and_none_lost_as_none(run: SampleRun) -> None:
+    summary = summary_of(run)
+    controls = arm(summary, "policy_bank", "explanation")["controls"]
+    trials, places = controls["pairs"]["n"], "On the controls of airline it fails where no memory passes in "
+
+    def told() -> str:
+        return next(text for each in sentences.lead(summary) if (text := "".join(each)).startswith(places))
+
+    controls["pairs"]["lost"] = 0
+    assert told() == f"{places}0 of {trials} trials: no lesson is seen to be carried too far."
+    controls["pairs"]["lost"] = 3
+    assert told() == f"{places}3 of {trials} trials: lessons carried too far, or other harm."
+    controls["rate"] = {"value": None, "interval": None, "reason": "why"}
+    lead = ["".join(each) for each in sentences.lead(summary)]
+    assert "How often it carries lessons too far in airline is not given: why." in lead
+
+
+def test_no_name_of_a_method_is_broken_at_80_columns(run: SampleRun) -> None:
+    words = printed(summary_of(run), width=80).split()
+    assert words.count("ReasoningBank") > 5
+    assert not [word for word in words if word.startswith("Reasoning") and "ReasoningBank" not in word]
+
+
 def test_failures_of_controls_by_overreach_are_counted_where_the_state_is_known(run: SampleRun) -> None:
     assert arm(summary_of(run), "policy_bank", "explanation")["controls"]["overreach"] is None
     failed = [

@@ -48,7 +48,7 @@ def _regime(found: Json, trials: int) -> list[Child]:
     pairs = found["pairs"]
     return [
         found["domain"],
-        found["method"].replace("_", " "),
+        found["title"],
         found["regime"],
         found["baseline"],
         *differences(found, trials),
