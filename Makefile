@@ -71,10 +71,14 @@ proto-baseline: setup
 k8s-check: setup
 	$(bin)/python -m pytest tests/unit/deploy
 
-# Each service's image as a plain folder, built by the Dockerfile's own script, and run from there.
-image-check: setup
-	for service in simulator agent judge policybank cli; do \
-		PYTHON=$(bin)/python scripts/build_image_tree.sh $$service build/image/$$service || exit 1; done
+# Each service's image as a plain folder, built by the Dockerfile's own script.
+.PHONY: image-trees
+image-trees: setup
+	echo cli policybank judge simulator agent | PYTHON=$(bin)/python xargs -n 1 -P 2 \
+		sh -c 'scripts/build_image_tree.sh "$$0" "build/image/$$0"'
+
+# And run from there. `make image-trees`, then `POLICYSWEEP_IMAGE_TREES=build/image make test`, does both in one.
+image-check: image-trees
 	POLICYSWEEP_IMAGE_TREES=build/image $(bin)/python -m pytest tests/e2e/test_image_trees.py tests/e2e/test_manifests.py
 
 # A cluster on this machine, disturbed while it works: four minutes, or a short form that is part of `make test`.

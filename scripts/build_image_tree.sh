@@ -5,7 +5,8 @@
 #   scripts/build_image_tree.sh SERVICE PREFIX [dependencies|package]
 #
 # SERVICE: simulator, agent, judge, policybank, or cli (driver, report, rehearsal model). PREFIX: the folder to make.
-# PYTHON names the interpreter, which needs pip; what is built runs with it.
+# PYTHON names the interpreter, which needs pip or has uv beside it; what is built runs with it. UV_DEFAULT_INDEX names
+# another package index than PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -23,8 +24,17 @@ trap 'rm -rf "$work"' EXIT
 # The blocks of a lock file, of which awk keeps those for which `keep` is true.
 locked() { awk "/^[a-zA-Z0-9]/ { split(\$1, pin, \"==\"); name = pin[1] } $1" "${@:2}"; }
 
-install_into() { # PYTHON PIP_ARGUMENT...
-  "$python" -m pip --python "$1" --disable-pip-version-check install --quiet --no-compile --no-deps "${@:2}"
+# The installer is locked by hash like all that it installs. Its cache makes of the second tree a matter of links.
+uv=$(dirname "$(command -v "$python")")/uv
+if [ ! -x "$uv" ]; then
+  "$python" -m venv "$work/tools"
+  locked 'name == "uv"' requirements.lock >"$work/uv.txt"
+  "$work/tools/bin/python" -m pip --disable-pip-version-check install --quiet --require-hashes --requirement "$work/uv.txt"
+  uv=$work/tools/bin/uv
+fi
+
+install_into() { # PREFIX UV_ARGUMENT...
+  "$uv" pip install --quiet --python "$1/bin/python" --no-deps "${@:2}"
 }
 
 dependencies() {
@@ -35,11 +45,11 @@ dependencies() {
     if (!found) print $1 }' >"$work/left-out"
   locked 'FILENAME ~ /left-out$/ { out[$1]; next } !(name in out)' "$work/left-out" requirements-runtime.lock \
     >"$work/requirements.txt"
-  install_into "$prefix/bin/python" --require-hashes --only-binary :all: --requirement "$work/requirements.txt"
+  install_into "$prefix" --require-hashes --only-binary :all: --requirement "$work/requirements.txt"
   case $service in
     # These play, grade and show tau2-bench, whose own requirements are a gigabyte of other things.
     simulator | judge | cli)
-      install_into "$prefix/bin/python" --require-hashes --requirement requirements-tau2.txt ;;
+      install_into "$prefix" --require-hashes --requirement requirements-tau2.txt ;;
   esac
   # A quarter of the report's image would be the test suites of the statistics packages.
   find "$prefix"/lib/python*/site-packages/ -path '*/tests' -type d \
@@ -52,11 +62,11 @@ package() {
   cp -R pyproject.toml README.md policysweep services "$work/src"
   "$python" -m venv --without-pip "$work/build"
   locked 'name == "setuptools"' requirements.lock >"$work/setuptools.txt"
-  install_into "$work/build/bin/python" --require-hashes --requirement "$work/setuptools.txt"
+  install_into "$work/build" --require-hashes --requirement "$work/setuptools.txt"
   (cd "$work/src" && "$work/build/bin/python" -c \
     'import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])' "$work" >"$work/log" 2>&1) ||
     { cat "$work/log" >&2; exit 1; }
-  install_into "$prefix/bin/python" --no-index --force-reinstall "$work"/*.whl
+  install_into "$prefix" --no-index --reinstall "$work"/*.whl
   # Nobody writes there later.
   "$prefix/bin/python" -m compileall -q --invalidation-mode unchecked-hash "$prefix/lib"
   local command="python -m services.$service"
