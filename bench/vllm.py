@@ -148,15 +148,14 @@ def _shares(figures: PromptFigures) -> dict[str, float]:
 
 def _table(figures: Mapping[str, Any]) -> Table:
     table = Table(title=f"Prefix cache of a real server, {figures['model']}, two scenarios judged")
-    for column in ("", "calls", "prompts", "within the conversation", "over the sweep"):
+    for column in ("", "calls", "size of prompts", "cached within conversation", "cached over sweep"):
         table.add_column(column, justify="right" if column else "left")
     for role, row in figures["ideal"].items():
-        prompts = f"{row['characters']:,} characters"
+        prompts = f"{row['characters']:,} char."
         shares = (f"{row[key]:.1%}" for key in ("within_conversation", "over_sweep"))
         table.add_row(f"ideal, {role}", f"{row['calls']}", prompts, *shares)
     server = figures["server"]
-    found = f"{server['share']:.1%} ({server['hits']:,.0f} hits)"
-    table.add_row("the server's own count", "", f"{server['queries']:,.0f} tokens", "", found)
+    table.add_row("server's count", "", f"{server['queries']:,.0f} tokens", "", f"{server['share']:.1%}")
     return table
 
 
