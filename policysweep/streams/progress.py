@@ -83,6 +83,14 @@ class StreamProgress(Progress):
                 load.oldest = max(load.oldest, now - task.since)
         return found
 
+    def longest(self) -> tuple[str, str, float] | None:
+        """See Progress."""
+        running = [
+            (task.since, unit_id, task.row) for unit_id, task in self.playing.items() if not task.waiting
+        ]
+        since, unit_id, row = min(running, default=(0.0, "", ""))
+        return (unit_id, row, since) if running else None
+
     def skipped(self, agent: str) -> int:
         """See Progress."""
         return self.left[agent]

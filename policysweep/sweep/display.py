@@ -113,14 +113,12 @@ class Display:
         return ", ".join(filter(None, [*parts, self._straggler(), self._also()]))
 
     def _straggler(self) -> str:
-        backlog = self._state.backlog
-        if backlog is None or _settled(self._state) < _STRAGGLER_SHARE * self._state.total("planned"):
+        if _settled(self._state) < _STRAGGLER_SHARE * self._state.total("planned"):
             return ""
-        if not (running := backlog.running):
+        if (longest := self._state.longest()) is None:
             return ""
-        oldest = running[0]
-        seconds = time.monotonic() - oldest.started
-        return f"longest in flight {oldest.unit.unit_id[:8]} of {oldest.unit.agent}, {seconds:.0f} s"
+        unit_id, agent, began = longest
+        return f"longest in flight {unit_id[:8]} of {agent}, {time.monotonic() - began:.0f} s"
 
 
 def _settled(state: State) -> int:

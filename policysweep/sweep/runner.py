@@ -89,6 +89,11 @@ class Progress:
         """Units of an agent that this invocation leaves to the next one."""
         return self.backlog.skipped[agent] if self.backlog is not None else 0
 
+    def longest(self) -> tuple[str, str, float] | None:
+        """The unit in an attempt that began first, its agent, and the monotonic time at which it did."""
+        running = self.backlog.running if self.backlog is not None else ()
+        return (running[0].unit.unit_id, running[0].unit.agent, running[0].started) if running else None
+
     def total(self, name: str) -> int:
         """Sum of one tally over all agents."""
         return sum(getattr(tally, name) for tally in self.agents.values())

@@ -45,21 +45,28 @@ async def test_passing_faults_leave_every_unit_recorded(make_sweep: Any, fault: 
     assert sweep.verify()[0] == 0
 
 
-async def test_a_garbled_answer_is_tried_as_often_as_configured_and_then_listed(make_sweep: Any) -> None:
-    async with RehearsalServer(RehearsalConfig(faults={"truncated_json": 1.0})) as server:
-        sweep = make_sweep(**against(server, max_attempts=2))
+async def test_what_failed_is_listed_and_alone_run_again(make_sweep: Any) -> None:
+    """A garbled answer is asked for as often as configured; the sound half of the sweep is not played twice."""
+    async with (
+        RehearsalServer() as sound,
+        RehearsalServer(RehearsalConfig(faults={"truncated_json": 1.0})) as broken,
+    ):
+        spec = against(sound, max_attempts=2)
+        spec["agents"].append({"name": "strict", "model": "rehearsal-strict", "model_url": broken.url})
+        sweep = make_sweep(**spec)
         code, output = await asyncio.to_thread(sweep.run)
         assert code == 1
         assert "3 failed" in output
-        assert not sweep.records
-        listed = failures(sweep)
-        assert [[attempt["reason"] for attempt in unit["attempts"]] for unit in listed] == [
+        assert {record.unit.agent for record in records(sweep)} == {"fair"}
+        assert [[attempt["reason"] for attempt in unit["attempts"]] for unit in failures(sweep)] == [
             ["MODEL_SERVER_GARBLED"] * 2
         ] * 3
-        server.set_faults({})
+        played = sweep.contents()
+        broken.set_faults({})
         code, output = await asyncio.to_thread(sweep.run)
     assert code == 0
-    assert "3 units recorded now, 0 before" in output
+    assert "3 units recorded now, 3 before" in output
+    assert played.items() <= sweep.contents().items()
 
 
 async def test_a_model_that_stalls_cannot_outlive_the_deadline(make_sweep: Any) -> None:

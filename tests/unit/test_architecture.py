@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,33 @@ def test_functions_stay_small() -> None:
     assert not [entry for entry in lengths if entry[0] > 60]
     assert sizes[len(sizes) // 2] <= 12
     assert sizes[len(sizes) * 9 // 10] <= 35
+
+
+def global_randomness(path: Path) -> Iterator[str]:
+    """Uses of a generator that all of a process shares: those of `random` and of `numpy.random`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Attribute):
+            continue
+        name = ast.unparse(node)
+        if re.fullmatch(
+            r"random\.(?!Random$|SystemRandom$)\w+|(np|numpy)\.random\.(?!default_rng$|Generator$)\w+", name
+        ):
+            yield f"{path.relative_to(ROOT)}:{node.lineno}: {name}"
+
+
+def test_concurrent_work_shares_no_generator() -> None:
+    """Or one unit's draws would depend on what runs beside it."""
+    found = [
+        each
+        for folder in ("policysweep", "services")
+        for path in modules(folder)
+        for each in global_randomness(path)
+    ]
+    imported = [
+        f"{path.relative_to(ROOT)}: from {name}"
+        for folder in ("policysweep", "services")
+        for path in modules(folder)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (name := node.module) in ("random", "numpy.random")
+    ]
+    assert not [*found, *imported]

@@ -32,8 +32,26 @@ def test_queries_use_metrics_that_exist(query: str) -> None:
 
 @each_panel
 def test_a_panel_says_what_it_shows_and_in_what_unit(panel: dict[str, Any]) -> None:
+    assert panel["title"]
     assert panel["description"].endswith(".")
     assert panel["fieldConfig"]["defaults"]["unit"]
+
+
+@each_panel
+def test_a_panel_asks_the_data_source_that_the_reader_chose(panel: dict[str, Any]) -> None:
+    asked = [
+        panel["datasource"],
+        *(target.get("datasource", panel["datasource"]) for target in panel["targets"]),
+    ]
+    assert {source["uid"] for source in asked} == {"${datasource}"}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_dashboard_names_no_host(name: str) -> None:
+    text = (FOLDER / f"{name}.json").read_text("utf-8")
+    assert "://" not in text
+    variables = {each["name"]: each["type"] for each in json.loads(text)["templating"]["list"]}
+    assert variables["datasource"] == "datasource"
 
 
 @each_panel
