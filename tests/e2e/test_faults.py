@@ -46,7 +46,7 @@ async def test_passing_faults_leave_every_unit_recorded(make_sweep: Any, fault: 
 
 
 async def test_what_failed_is_listed_and_alone_run_again(make_sweep: Any) -> None:
-    """A garbled answer is asked for as often as configured; the sound half of the sweep is not played twice."""
+    """A garbled answer is asked for as often as configured; what is sound is not played again."""
     async with (
         RehearsalServer() as sound,
         RehearsalServer(RehearsalConfig(faults={"truncated_json": 1.0})) as broken,
