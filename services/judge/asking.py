@@ -80,6 +80,12 @@ class Tally:
         self.answers += 1
         self.rehearsal = self.rehearsal or reply.rehearsal
 
+    def refused(self) -> None:
+        """Count a call whose prompt the server found too long: no answer, and none that could be used."""
+        self.usage.model_calls += 1
+        self.answers += 1
+        self.unusable += 1
+
 
 class Interrogator:
     """Asks one judge model. `top_logprobs` alternatives are asked for when token probabilities are used."""
@@ -158,8 +164,8 @@ class Interrogator:
             try:
                 reply = await self._model.complete(self._request(question, addition, seed % _SEEDS, weighted))
             except ContextOverflow as overflow:
-                tally.answers += 1
-                tally.unusable += 1
+                if overflow.sent:
+                    tally.refused()
                 absent = Absent(judge_pb2.ABSENT_REASON_CONTEXT_OVERFLOW, str(overflow))
                 return best if best is not None else question.overflow(absent)
             tally.count(reply)

@@ -137,17 +137,24 @@ class Dialogue:
         try:
             reply = await self._customer.reply()
         except ContextOverflow as overflow:
+            if overflow.sent:
+                self._count_customer(ep.Usage(model_calls=1), ep.FINISH_REASON_CONTEXT_OVERFLOW)
             raise Ended(ep.END_REASON_CONTEXT_OVERFLOW, ep.FAULT_PARTY_CUSTOMER, str(overflow)) from overflow
+        self._count_customer(reply.usage, reply.finish_reason, rehearsal=reply.rehearsal)
+        return reply
+
+    def _count_customer(
+        self, usage: ep.Usage, finish_reason: ep.FinishReason.ValueType, *, rehearsal: bool = False
+    ) -> None:
         self._count(
             ep.ModelCall(
                 role=ep.ROLE_CUSTOMER,
                 after_message=len(self._request.messages),
-                usage=reply.usage,
-                finish_reason=reply.finish_reason,
+                usage=usage,
+                finish_reason=finish_reason,
             ),
-            reply.rehearsal,
+            rehearsal,
         )
-        return reply
 
     def _keep_customer_call(self, call: ep.ToolCall, outcome: ToolOutcome) -> None:
         """Tell the customer the result. Its tool traffic is private: the agent never sees it."""

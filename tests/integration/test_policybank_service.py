@@ -262,6 +262,7 @@ class TestPolicyBank:
             await learn(stub, "r-2", 2)
         first, second = (str(asked.messages[1]["content"]) for asked in model.asked[-2:])
         assert model.asked[-2].messages[0] == model.asked[-1].messages[0]
+        assert model.asked[-2].session_id == model.asked[-1].session_id != ""
         assert second.startswith(first.partition("\n\n# The task")[0])
 
 

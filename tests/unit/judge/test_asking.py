@@ -119,7 +119,13 @@ async def test_a_prompt_that_does_not_fit_is_tried_once_and_is_a_result() -> Non
     (verdict,) = (await judged(model, "dialogue")).panels
     assert len(model.requests) == 1
     assert {score.absent_reason for score in verdict.scores} == {judge_pb2.ABSENT_REASON_CONTEXT_OVERFLOW}
-    assert verdict.unusable_answers == 1
+    assert (verdict.unusable_answers, verdict.usage.model_calls) == (1, 1)
+
+
+async def test_a_prompt_that_was_not_sent_is_no_answer_and_no_call() -> None:
+    (verdict,) = (await judged(ScriptedModel(ContextOverflow("not sent", sent=False)), "dialogue")).panels
+    assert {score.absent_reason for score in verdict.scores} == {judge_pb2.ABSENT_REASON_CONTEXT_OVERFLOW}
+    assert (verdict.unusable_answers, verdict.usage.model_calls) == (0, 0)
 
 
 async def test_nothing_to_ask_is_not_asked() -> None:

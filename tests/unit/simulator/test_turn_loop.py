@@ -304,9 +304,14 @@ async def test_a_full_context_is_a_result_tried_once() -> None:
     assert len(the_agent.seen) == 1
 
 
-async def test_the_customers_full_context_is_not_the_agents_fault() -> None:
-    episode = await play(ScriptedAgent(agent("Hm.")), ScriptedCustomer(ContextOverflow("too long")))
+@pytest.mark.parametrize("sent", [True, False])
+async def test_the_customers_full_context_is_not_the_agents_fault(sent: bool) -> None:
+    episode = await play(
+        ScriptedAgent(agent("Hm.")), ScriptedCustomer(ContextOverflow("too long", sent=sent))
+    )
     assert ending(episode) == ("CONTEXT_OVERFLOW", "CUSTOMER")
+    calls = [call for call in episode.model_calls if call.role == ep.ROLE_CUSTOMER]
+    assert [call.finish_reason for call in calls] == [ep.FINISH_REASON_CONTEXT_OVERFLOW] * sent
 
 
 @pytest.mark.parametrize(
