@@ -370,3 +370,14 @@ def test_every_pod_with_metrics_is_scraped_once(overlay: str) -> None:
         names = [port["name"] for port in workload.main.get("ports", ())]
         kept = [name for name in names if re.fullmatch(keep, f"{workload.role};{name}")]
         assert len(kept) == (workload.role not in ("report", "results")), workload.name
+
+
+@pytest.mark.parametrize(
+    ("phase", "dropped"), [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True)]
+)
+def test_a_pod_that_has_ended_is_not_a_target_that_is_down(phase: str, dropped: bool) -> None:
+    """Pods of Jobs stay until ttlSecondsAfterFinished, with their addresses."""
+    (job,) = yaml.safe_load((K8S / "prometheus-scrape.yaml").read_text("utf-8"))["scrape_configs"]
+    (rule,) = (rule for rule in job["relabel_configs"] if rule.get("action") == "drop")
+    assert rule["source_labels"] == ["__meta_kubernetes_pod_phase"]
+    assert (re.fullmatch(rule["regex"], phase) is not None) is dropped
