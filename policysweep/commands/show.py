@@ -11,6 +11,8 @@ from rich.text import Text
 
 from policysweep.domains.returns.resolution import outcome_name
 from policysweep.errors import InputError
+from policysweep.streams.ledger import StreamLedger
+from policysweep.streams.plan import bank_id, has_bank, method_name, planned_streams, regime_name
 from policysweep.sweep.records import DamagedRecord
 from policysweep.sweep.runs import open_any_run
 from policysweep.v1 import episode_pb2 as ep
@@ -30,18 +32,19 @@ _RESULT_CHARACTERS = 240
 @click.option("--full", is_flag=True, help="Print tool results whole.")
 def show(run: str, unit: str, as_json: bool, full: bool) -> None:
     """Print the conversation of one unit of RUN. UNIT is the beginning of a unit id."""
-    record = asyncio.run(_find(run, unit))
+    record, about = asyncio.run(_find(run, unit))
     if as_json:
         click.echo(json_format.MessageToJson(record, preserving_proto_field_name=True))
         return
     console, limit = Console(), None if full else _RESULT_CHARACTERS
     if isinstance(record, stream_pb2.StreamRecord):
-        _print_task(record, console, limit)
+        _print_task(record, about, console, limit)
     else:
         _print(record, console, limit)
 
 
-async def _find(run: str, beginning: str) -> run_pb2.UnitRecord | stream_pb2.StreamRecord:
+async def _find(run: str, beginning: str) -> tuple[run_pb2.UnitRecord | stream_pb2.StreamRecord, str]:
+    """The record, and what a task's stream is; "" for a unit of a sweep, which says that itself."""
     ledger = await open_any_run(run)
     names = await ledger.record_names()
     found = [unit for unit in names.unit_ids if unit.startswith(beginning)]
@@ -49,15 +52,17 @@ async def _find(run: str, beginning: str) -> run_pb2.UnitRecord | stream_pb2.Str
         some = f": {', '.join(found[:5])} ..." if found else ""
         raise InputError(f"{len(found)} recorded units of {ledger.url} begin with {beginning!r}{some}")
     async for record in ledger.scan_records(found):
+        if isinstance(record, stream_pb2.StreamRecord) and isinstance(ledger, StreamLedger):
+            return record, _about(record, await ledger.read_manifest())
         if not isinstance(record, DamagedRecord):
-            return record
+            return record, ""
     raise InputError(f"the record of unit {found[0]} is damaged: see policysweep verify")
 
 
 def _print(record: run_pb2.UnitRecord, console: Console, limit: int | None) -> None:
     unit, episode = record.unit, record.episode
     persona = ep.AgentPersona.Name(unit.agent_persona).removeprefix("AGENT_PERSONA_")
-    console.rule(Text(f"{unit.scenario_id}, {unit.agent} as {persona}, trial {unit.trial}"))
+    console.rule(Text(f"{unit.scenario_id}, {unit.agent} as {persona}, trial {unit.trial + 1}"))
     _print_messages(episode, console, limit)
     console.print(Text(_ending(episode)))
     if episode.HasField("resolution"):
@@ -67,10 +72,26 @@ def _print(record: run_pb2.UnitRecord, console: Console, limit: int | None) -> N
     _print_rehearsal(episode, console)
 
 
-def _print_task(record: stream_pb2.StreamRecord, console: Console, limit: int | None) -> None:
+def _about(record: stream_pb2.StreamRecord, manifest: stream_pb2.StreamManifest) -> str:
+    """Which stream a task is of, and where its bank is to be looked at."""
+    streams = {each.stream_id: each for each in planned_streams(manifest)}
+    if (stream := streams.get(record.task.stream_id)) is None:
+        return "the run plans no such stream: see policysweep verify"
+    method = method_name(stream.method)
+    feedback = f" with {regime_name(stream.regime)}" if stream.regime else ""
+    told = (
+        f"{stream.domain}, {method}{feedback}, {stream.agent}, seed {stream.seed}, trial {stream.trial + 1}"
+    )
+    if not has_bank(stream.method):
+        return told
+    return f"{told}\nbank {bank_id(manifest, stream)}, at revision {record.bank_revision_before} here"
+
+
+def _print_task(record: stream_pb2.StreamRecord, about: str, console: Console, limit: int | None) -> None:
     """A task of a stream, with its grade and what was learnt from it."""
     task, episode, revision = record.task, record.episode, record.revision
     console.rule(Text(f"task {task.task_id}, position {task.position} of stream {task.stream_id[:8]}"))
+    console.print(Text(about, style="dim"), soft_wrap=True)
     _print_messages(episode, console, limit)
     console.print(Text(_end(episode)))
     reward = f"{record.grade.reward:g}" if record.grade.HasField("reward") else "absent"

@@ -12,6 +12,7 @@ from policysweep.commands.show import show
 from policysweep.commands.stream import stream
 from policysweep.commands.verify import verify
 from policysweep.errors import InputError
+from policysweep.streams.plan import bank_id, method_name
 from policysweep.sweep.runs import open_any_run, open_run, prepare_run, prepare_stream_run
 from policysweep.sweep.store import ResultStore
 
@@ -44,6 +45,9 @@ def test_show_prints_grade_and_lesson(tmp_path: Path) -> None:
     assert done.exit_code == 0
     for text in (
         f"task {tasks[2].task_id}, position 2 of stream {stream_.stream_id[:8]}",
+        f"{stream_.domain}, {method_name(stream_.method)} with ",
+        f"{stream_.agent}, seed {stream_.seed}, trial {stream_.trial + 1}",
+        f"bank {bank_id(manifest(), stream_)}, at revision ",
         "reward 1",
         "OMIT",
     ):
