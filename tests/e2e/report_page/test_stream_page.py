@@ -251,3 +251,15 @@ def test_no_view_is_wider_than_the_window(open_: Open, site: Site, width: int, s
         assert page.locator(".banner").is_visible()
         if folder := os.environ.get("POLICYSWEEP_SCREENSHOTS"):
             page.screenshot(path=Path(folder) / f"stream-{name}-{width}-{scheme}.png", full_page=True)
+
+
+def test_names_of_methods_stand_whole_on_a_phone(open_: Open, site: Site) -> None:
+    page = open_(site.whole, width=390).page
+    lines = """cell => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return new Set([...range.getClientRects()].map(box => box.top)).size;
+    }"""
+    names = page.locator("#coverage .word", has_text="ReasoningBank")
+    assert names.count() > 2
+    assert {names.nth(at).evaluate(lines) for at in range(names.count())} == {1}

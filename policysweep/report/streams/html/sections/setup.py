@@ -44,7 +44,7 @@ def _gaps(summary: Json) -> Markup | None:
 
 def _manifest(summary: Json) -> Markup:
     run = summary["run"]
-    rest = {key: value for key, value in run.items() if key not in (*_LISTS, "run")}
+    rest = {key: value for key, value in run.items() if key not in (*_LISTS, "run", "controls")}
     return section(
         "manifest",
         "Manifest",
@@ -64,6 +64,7 @@ def _manifest(summary: Json) -> Markup:
         facts(
             [
                 ("seeds", ", ".join(map(str, run["seeds"]))),
+                ("controls", words(run["controls"].removeprefix("CONTROL_PLACEMENT_"))),
                 *((f"{each['domain']}: digest", el("code", each["digest"][:12])) for each in run["domains"]),
                 *manifest_facts(rest),
             ]
