@@ -20,6 +20,7 @@ from services.policybank.library import Library
 from services.policybank.recall import Recall, all_items, check_embedder
 from services.policybank.store import BankStore
 from services.policybank.strategies.strategy import Lesson, MemoryStrategy
+from services.policybank.transfer import check_room
 
 SecondsLeft = Callable[[], float]
 
@@ -179,6 +180,7 @@ class Banks:
             draft.MergeFrom(work.cost)
             draft.MergeFrom(_evidence(request, content))
             revision = lesson_revision(bank.latest, draft, _now())
+            check_room(bank, revision)
             await self._library.append(request.bank_id, [revision])
         return revision, False
 

@@ -14,7 +14,21 @@ from policysweep.v1 import policybank_pb2 as pb
 from services.policybank.bank import Bank, InconsistentHistory, State, fold
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Size of the largest history that can be imported: it is written in one piece."""
+"""Size of the largest export that can be imported: it is written in one piece."""
+
+ROOM_BYTES = 1024 * 1024
+"""Of that, what lessons leave to rollbacks and snapshots."""
+
+
+def check_room(bank: Bank, revision: pb.Revision) -> None:
+    """Raises InputError if `bank` with this revision were too large to be exported and imported again."""
+    parts = (*bank.revisions, revision, *bank.latest.entries.values(), revision.after)
+    if sum(part.ByteSize() for part in parts) > MOST_BYTES - ROOM_BYTES:
+        most = (MOST_BYTES - ROOM_BYTES) / 2**20
+        raise InputError(
+            f"bank {bank.bank_id!r} is full: it would have more than {most:g} MiB, and could not be backed up and "
+            "restored. Fork it, which leaves its history behind, and go on with the fork"
+        )
 
 
 def exported(bank: Bank, state: State, snapshots: Sequence[pb.Snapshot]) -> Iterator[pb.BankRecord]:

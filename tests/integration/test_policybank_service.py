@@ -29,6 +29,7 @@ from policysweep.rpc.server import serving
 from policysweep.v1 import episode_pb2 as ep
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import policybank_pb2_grpc, scenario_pb2
+from services.policybank import transfer
 from services.policybank.assembly import assembled, open_store, servicer
 from services.policybank.config import PolicyBankConfig
 from services.policybank.service import policybank_service
@@ -924,3 +925,20 @@ async def test_the_description_tells_what_changes_behaviour() -> None:
     assert info.embedder == pb.Embedder(name="bag", dimension=64)
     assert info.parameters["synapse_limit"] == "3"
     assert info.rehearsal
+
+
+async def test_a_bank_stays_as_small_as_can_be_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bank_service() as stub:
+        await create(stub)
+        await learn(stub)
+        records = await exported(stub, pb.BankRef(bank_id="b"))
+        monkeypatch.setattr(transfer, "MOST_BYTES", sum(each.ByteSize() for each in records))
+        monkeypatch.setattr(transfer, "ROOM_BYTES", 0)
+        with pytest.raises(errors.InputError, match=r"bank 'b' is full.*Fork it"):
+            await learn(stub, "r-2", 2)
+        assert len(await history(stub)) == 2
+        again = await learn(stub)
+        assert again.replayed, "what is recorded is answered for ever"
+        await ask(stub.ImportBank(iter(imports("copy", records)), timeout=9))
+        fork = pb.CreateBankRequest(bank_id="fork", fork_of=pb.BankRef(bank_id="b"))
+        await ask(stub.CreateBank(fork, timeout=9))
