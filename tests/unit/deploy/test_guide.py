@@ -53,3 +53,11 @@ def test_the_table_of_connections_has_every_arrow() -> None:
     for arrow in ARROWS:
         row = rows[arrow.source.replace("policybank", "policy bank")]
         assert str(arrow.port) in row, arrow
+
+
+def test_what_holds_a_protection_is_there() -> None:
+    """docs/security.md names a test for each."""
+    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:tests|services|policysweep|scripts)/[\w./]+)`", text))
+    assert len([path for path in named if path.startswith("tests/")]) >= 10
+    assert not [path for path in named if not (ROOT / path).exists()]
