@@ -26,8 +26,8 @@ def check_room(bank: Bank, revision: pb.Revision) -> None:
     if sum(part.ByteSize() for part in parts) > MOST_BYTES - ROOM_BYTES:
         most = (MOST_BYTES - ROOM_BYTES) / 2**20
         raise InputError(
-            f"bank {bank.bank_id!r} is full: with more than {most:g} MiB it could not be backed up and restored. "
-            "Fork it, which leaves its history behind, and go on with the fork"
+            f"bank {bank.bank_id!r} is full: with more than {most:g} MiB it could not be backed up and "
+            "restored. Fork it, which leaves its history behind, and go on with the fork"
         )
 
 
