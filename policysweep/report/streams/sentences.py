@@ -176,6 +176,8 @@ def conventions(summary: Json) -> Iterator[str]:
     )
     if len(summary["run"]["seeds"]) == 1:
         yield "There is one seed, so intervals are over task families alone and say nothing of other orders."
+    if all(arm["method"] != "none" for arm in summary["arms"]):
+        yield "No method without a memory was played, so no outcome counts as won or lost."
     for arm in summary["arms"]:
         yield from _differing(arm, "missing_as_failure", "counting missing trials as failures")
         yield from _differing(arm, "strict", "by the strict reading of COMMUNICATE")

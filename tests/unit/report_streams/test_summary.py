@@ -244,6 +244,14 @@ def test_a_lost_control_is_told_as_what_it_shows_and_none_lost_as_none(run: Samp
     assert "How often it carries lessons too far in airline is not given: why." in lead
 
 
+def test_without_no_memory_it_is_said_that_nothing_can_be_won(run: SampleRun) -> None:
+    said = "No method without a memory was played, so no outcome counts as won or lost."
+    summary = summary_of(run)
+    assert said not in sentences.conventions(summary)
+    summary["arms"] = [each for each in summary["arms"] if each["method"] != "none"]
+    assert said in sentences.conventions(summary)
+
+
 def test_no_name_of_a_method_is_broken_at_80_columns(run: SampleRun) -> None:
     words = printed(summary_of(run), width=80).split()
     assert words.count("ReasoningBank") > 5
