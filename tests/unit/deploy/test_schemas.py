@@ -55,12 +55,13 @@ def test_every_component_is_taken_in_somewhere_or_tested_below() -> None:
     assert set(folders("Component")) == used | optional
 
 
-def test_a_sweep_can_wait_in_a_queue(tmp_path: Path) -> None:
-    resources = compose(tmp_path, resources=["sweeps/rehearsal"], components=["components/kueue"])
-    (job,) = (each for each in resources if each["kind"] == "Job")
-    check(job)
-    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "policysweep"
-    assert job["spec"]["suspend"] is True
+@pytest.mark.parametrize("job", ["sweeps/rehearsal", "sweeps/rehearsal/report", "streams/open-models"])
+def test_a_job_can_wait_in_a_queue(tmp_path: Path, job: str) -> None:
+    resources = compose(tmp_path, resources=[job], components=["components/kueue"])
+    (queued,) = (each for each in resources if each["kind"] == "Job")
+    check(queued)
+    assert queued["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "policysweep"
+    assert queued["spec"]["suspend"] is True
 
 
 def test_models_can_be_served_elsewhere(tmp_path: Path) -> None:
