@@ -113,7 +113,8 @@ class StreamCheck:
             problems = [f"damaged: {record.problem}; delete the file and those after it, and run again"]
         else:
             problems = [*_task_problems(record.task, planned), *record_problems(record), *self._chain(record)]
-            self._played_until = planned.position
+            if planned.position == self._played_until + 1:
+                self._played_until += 1
         if problems:
             self.problems.append(f"{RECORDS}/{record_name(unit_id)}: {'; '.join(problems)}")
         else:
@@ -131,7 +132,7 @@ class StreamCheck:
                 f"{self._stands}"
             )
         if self._played_until + 1 != record.task.position:
-            yield "the task before it has no record"
+            yield "a task before it has no record: delete the file, and the task is played again in its place"
         self._stands = record.bank_revision_after
         if record.HasField("revision"):
             # A copy: a message that is a part of a record keeps all of the record in memory.
