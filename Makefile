@@ -37,7 +37,7 @@ test-vllm: setup
 	$(bin)/python -m scripts.vllm.build
 	$(bin)/python -m pytest tests/vllm
 
-# Four scenarios on a real open model without a GPU, with their report: some 5,000 tokens at the most, at a few
+# Four scenarios on a real open model without a GPU, with their report: some 7,000 tokens at the most, at a few
 # tokens a second, see docs/real-models.md. An answer of the judge that is cut is not asked for again.
 sweep-smollm: setup
 	POLICYSWEEP_JUDGE_PARSE_ATTEMPTS=1 $(bin)/python -m scripts.vllm.serve smollm --port 8723 -- \

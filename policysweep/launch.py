@@ -70,7 +70,8 @@ class Launcher:
         Raises InputError with the child's own words when it refuses its settings, ServiceUnavailable when
         it does not come up.
         """
-        argv = (sys.executable, "-m", *module.split(), *args, "--stop-on-stdin-eof")
+        # -P: what lies in the current folder must not pass for a module of the standard library.
+        argv = (sys.executable, "-P", "-m", *module.split(), *args, "--stop-on-stdin-eof")
         child = _Child(name, argv, self._logs / f"{name}.log", address=listen)
         self._children.append(child)
         await self._spawn(child)
