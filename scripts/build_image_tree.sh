@@ -34,7 +34,8 @@ if [ ! -x "$uv" ]; then
 fi
 
 install_into() { # PREFIX UV_ARGUMENT...
-  "$uv" pip install --quiet --python "$1/bin/python" --no-deps "${@:2}"
+  # The machine's own certificates, as pip takes them: a package index may stand behind a proxy.
+  "$uv" pip install --quiet --system-certs --python "$1/bin/python" --no-deps "${@:2}"
 }
 
 dependencies() {
