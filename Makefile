@@ -37,8 +37,9 @@ test-vllm: setup
 	$(bin)/python -m scripts.vllm.build
 	$(bin)/python -m pytest tests/vllm
 
-# Four scenarios on a real open model without a GPU, with their report: some 7,000 tokens at the most, at a few
-# tokens a second, see docs/real-models.md. An answer of the judge that is cut is not asked for again.
+# Four scenarios on a real open model without a GPU, with their report: 7 minutes on two cores, see docs/real-models.md.
+# An answer of the judge that is cut is not asked for again. Where no answer could be used at all, verdicts are missing
+# and the exit code says so, as it does of any sweep.
 sweep-smollm: setup
 	POLICYSWEEP_JUDGE_PARSE_ATTEMPTS=1 $(bin)/python -m scripts.vllm.serve smollm --port 8723 -- \
 		$(bin)/policysweep run examples/smollm.yaml --store $(STORE)
