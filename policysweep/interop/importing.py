@@ -19,9 +19,9 @@ from itertools import count
 from pathlib import Path
 
 from google.protobuf import json_format
-from google.protobuf.timestamp_pb2 import Timestamp
 
 import policysweep
+from policysweep.clock import now
 from policysweep.datasets.digest import content_digest
 from policysweep.datasets.files import Record
 from policysweep.datasets.problems import SHOWN, Problem, errors_of
@@ -237,14 +237,8 @@ def _manifest(
         limits=simulator_pb2.EpisodeLimits(max_turns=max_turns),
         rehearsal=bool(rehearsing),
         version=policysweep.__version__,
-        created_at=_now(),
+        created_at=now(),
     )
-
-
-def _now() -> Timestamp:
-    now = Timestamp()
-    now.GetCurrentTime()
-    return now
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +264,7 @@ async def write(ledger: RunLedger, batch: Batch, run: ImportedRun) -> Written:
         episode = batch.episode(number)
         episode.episode_id = unit.unit_id
         episode.scenario_id, episode.task_id, episode.seed = unit.scenario_id, unit.task_id, unit.seed
-        record = run_pb2.UnitRecord(unit=unit, episode=episode, recorded_at=_now())
+        record = run_pb2.UnitRecord(unit=unit, episode=episode, recorded_at=now())
         new += await ledger.write_record(record)
         without_outcome += not episode.outcome
     return Written(new, without_outcome, notes)

@@ -11,9 +11,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 import policysweep
+from policysweep.clock import now
 from policysweep.errors import InputError, PolicysweepError
 from policysweep.launch import Launcher
 from policysweep.rpc.client import Channels
@@ -130,8 +129,6 @@ def build_manifest(spec: StreamSpec, played: Played, infos: services.Infos) -> s
     for target, info in others:
         if changes := message_differences(simulator, info):
             raise InputError(f"simulators {first_target} and {target} differ: {'; '.join(changes)}")
-    now = Timestamp()
-    now.GetCurrentTime()
     return stream_pb2.StreamManifest(
         format=FORMAT,
         run=spec.name,
@@ -157,5 +154,5 @@ def build_manifest(spec: StreamSpec, played: Played, infos: services.Infos) -> s
         or (infos.bank is not None and infos.bank.rehearsal)
         or any(info.rehearsal for info in infos.agents.values()),
         version=policysweep.__version__,
-        created_at=now,
+        created_at=now(),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from policysweep.v1 import episode_pb2 as ep
+from policysweep.sweep.records import episode_problems
 from policysweep.v1 import policybank_pb2 as pb
 from policysweep.v1 import stream_pb2
 
@@ -11,29 +11,11 @@ LESSONS = (pb.REVISION_KIND_ADD, pb.REVISION_KIND_REVISE, pb.REVISION_KIND_OMIT)
 
 
 def record_problems(record: stream_pb2.StreamRecord) -> list[str]:
-    """What contradicts itself in a record, whatever the plan; [] when it is sound.
-
-    An episode that an infrastructure fault ended is no result and must never become a record.
-    """
-    return [*_episode_problems(record), *_bank_problems(record)]
-
-
-def _episode_problems(record: stream_pb2.StreamRecord) -> list[str]:
-    task, episode = record.task, record.episode
-    problems = []
-    if episode.episode_id != task.unit_id:
-        problems.append(f"its episode is {episode.episode_id or 'missing'}")
-    for field in ("task_id", "seed"):
-        planned, played = getattr(task, field), getattr(episode, field)
-        if planned != played:
-            problems.append(f"its episode has {field} {played} instead of {planned}")
-    if episode.end.reason == ep.END_REASON_UNSPECIFIED:
-        problems.append("its episode did not end")
-    if episode.end.fault == ep.FAULT_PARTY_INFRASTRUCTURE:
-        problems.append(f"it keeps a fault of the infrastructure as a result: {episode.end.detail}")
+    """What contradicts itself in a record, whatever the plan; [] when it is sound."""
+    problems = episode_problems(record.task, record.episode, ("task_id", "seed"))
     if not record.HasField("grade"):
         problems.append("it has no grade")
-    return problems
+    return [*problems, *_bank_problems(record)]
 
 
 def _bank_problems(record: stream_pb2.StreamRecord) -> list[str]:

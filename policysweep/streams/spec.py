@@ -15,7 +15,7 @@ from pydantic import Field, StrictBool, StrictInt, field_validator, model_valida
 
 from policysweep.config import ServiceConfig
 from policysweep.errors import InputError
-from policysweep.sweep.model_spec import CustomerSpec, JudgeSpec, ModelSpec, ServedSpec, ToolCallingSpec
+from policysweep.sweep.model_spec import JudgeSpec, ModelSpec, PlayedByCustomer, ServedSpec, ToolCallingSpec
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
     AgentName,
@@ -26,7 +26,6 @@ from policysweep.sweep.spec_fields import (
     RunName,
     Seconds,
     Target,
-    Targets,
     Variable,
     distinct,
 )
@@ -185,7 +184,7 @@ class StreamLimitsSpec(Part):
         )
 
 
-class StreamSpec(Part):
+class StreamSpec(PlayedByCustomer):
     """A stream run: streams of tasks for every domain, method, regime, agent, seed and trial."""
 
     name: RunName = Field(description="Name of the run: its folder in the store.")
@@ -206,15 +205,6 @@ class StreamSpec(Part):
     bank: BankSpec = Field(
         default=BankSpec(model="rehearsal-judge"),
         description="The bank service; a rehearsal curator if left out.",
-    )
-    customer: CustomerSpec | None = Field(
-        default=None,
-        description="The model that plays the customer; the rehearsal customer if left out. "
-        "Not allowed with `simulators`, which have their own.",
-    )
-    simulators: Targets | None = Field(
-        default=None,
-        description="gRPC targets of simulator services that already run; one is started if left out.",
     )
     judge: StreamJudgeSpec = Field(
         default=StreamJudgeSpec(model="rehearsal-judge"),
@@ -269,12 +259,6 @@ class StreamSpec(Part):
     def _distinct_names(cls, agents: tuple[StreamAgentSpec, ...]) -> tuple[StreamAgentSpec, ...]:
         distinct(tuple(agent.name for agent in agents))
         return agents
-
-    @model_validator(mode="after")
-    def _one_customer(self) -> StreamSpec:
-        if self.simulators is not None and self.customer is not None:
-            raise ValueError("customer cannot be set together with simulators: each simulator has its own")
-        return self
 
     @model_validator(mode="after")
     def _targets_for_all_modes(self) -> StreamSpec:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
+from policysweep.clock import now
 from policysweep.errors import ContextOverflow, CuratorUnusable, PolicysweepError, ServiceContractError
 from policysweep.streams.banks import RunBanks
 from policysweep.streams.inputs import StreamInputs
@@ -77,7 +76,7 @@ class Step:
         if learns(stream):
             await self._learn(stream, task, record, patience)
         record.attempts = len(patience.failures) + 1
-        record.recorded_at.CopyFrom(_now())
+        record.recorded_at.CopyFrom(now())
         if problems := record_problems(record):
             raise ServiceContractError(f"what the services gave is refused: {'; '.join(problems)}")
         return record
@@ -168,9 +167,3 @@ def nothing_to_learn(record: stream_pb2.StreamRecord) -> stream_pb2.MissingFeedb
 
 def _missing(error: PolicysweepError, party: ep.FaultParty.ValueType) -> stream_pb2.MissingFeedback:
     return stream_pb2.MissingFeedback(party=party, reason=error.reason, message=str(error))
-
-
-def _now() -> Timestamp:
-    now = Timestamp()
-    now.GetCurrentTime()
-    return now

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
+from policysweep.clock import now
 from policysweep.datasets.load import Dataset, load, require_worlds
 from policysweep.errors import PolicysweepError
 from policysweep.launch import Launcher
@@ -150,9 +149,7 @@ class Driver:
             agent_banks(self._spec.agents, channels),
         )
         check_memories(agents, banks)
-        now = Timestamp()
-        now.GetCurrentTime()
-        return build_manifest(self._spec, self._played.info, agents, simulators, banks, now)
+        return build_manifest(self._spec, self._played.info, agents, simulators, banks, now())
 
     def _units(self, manifest: run_pb2.RunManifest) -> Iterator[run_pb2.Unit]:
         keys = scenario_keys(self._played.inputs.scenarios)

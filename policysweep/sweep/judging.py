@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from policysweep import errors
+from policysweep.clock import now
 from policysweep.sweep.backlog import Attempt, Backlog
 from policysweep.sweep.goals import GoalBook
 from policysweep.sweep.judge_client import JudgeClient
@@ -229,14 +228,12 @@ class JudgeStage:
                 )
 
     async def _keep(self, piece: run_pb2.Unit, verdict: judge_pb2.PanelVerdict, tally: Tally) -> None:
-        now = Timestamp()
-        now.GetCurrentTime()
         record = run_pb2.VerdictRecord(
             unit_id=piece.unit_id,
             judge=piece.agent,
             rubric=self._judging.rubric.ref,
             verdict=verdict,
-            recorded_at=now,
+            recorded_at=now(),
         )
         await self._verdicts.write(record)
         tally.tokens += _tokens(verdict.usage)

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StrictBool, model_validator
 
 from policysweep.models.prompted_tools import ToolMode
-from policysweep.sweep.spec_fields import AgentName, Count, ModelUrl, Part, Seconds, Target, Variable
+from policysweep.sweep.spec_fields import AgentName, Count, ModelUrl, Part, Seconds, Target, Targets, Variable
 
 REHEARSAL_PREFIX = "rehearsal-"
 """Models whose name begins so are served by the rehearsal server that a local run starts."""
@@ -163,3 +163,23 @@ class JudgeSpec(ServedSpec):
     """A judge: a `model`, for which a judge service is started, or a `target` that runs."""
 
     kind = "judge"
+
+
+class PlayedByCustomer(Part):
+    """Who plays the customer of a run: a model, for which a simulator is started, or simulators that run."""
+
+    customer: CustomerSpec | None = Field(
+        default=None,
+        description="The model that plays the customer; the rehearsal customer if left out. "
+        "Not allowed with `simulators`, which have their own.",
+    )
+    simulators: Targets | None = Field(
+        default=None,
+        description="gRPC targets of simulator services that already run; one is started if left out.",
+    )
+
+    @model_validator(mode="after")
+    def _one_customer(self) -> PlayedByCustomer:
+        if self.simulators is not None and self.customer is not None:
+            raise ValueError("customer cannot be set together with simulators: each simulator has its own")
+        return self

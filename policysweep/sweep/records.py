@@ -6,10 +6,11 @@ The names of failed attempts, which lie beside them, are here as well.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policysweep.v1 import episode_pb2 as ep
-from policysweep.v1 import run_pb2
+from policysweep.v1 import run_pb2, stream_pb2
 
 _UNIT_ID = re.compile(r"[0-9a-f]{32}")
 _SUFFIX = ".binpb"
@@ -57,15 +58,21 @@ def _checked(unit_id: str) -> str:
 
 
 def record_problems(record: run_pb2.UnitRecord) -> list[str]:
-    """What contradicts itself in a record, whatever the plan; [] when it is sound.
+    """What contradicts itself in a record, whatever the plan; [] when it is sound."""
+    return episode_problems(record.unit, record.episode, ("scenario_id", "task_id", "agent_persona", "seed"))
+
+
+def episode_problems(
+    unit: run_pb2.Unit | stream_pb2.StreamTask, episode: ep.Episode, fields: Iterable[str]
+) -> list[str]:
+    """What is wrong with the episode of a unit, which agrees with it in the fields; [] when it is sound.
 
     An episode that an infrastructure fault ended is no result and must never become a record.
     """
-    unit, episode = record.unit, record.episode
     problems = []
     if episode.episode_id != unit.unit_id:
         problems.append(f"its episode is {episode.episode_id or 'missing'}")
-    for field in ("scenario_id", "task_id", "agent_persona", "seed"):
+    for field in fields:
         planned, played = getattr(unit, field), getattr(episode, field)
         if planned != played:
             problems.append(f"its episode has {field} {played} instead of {planned}")

@@ -14,8 +14,8 @@ from typing import Protocol, TypeAlias
 
 import grpc
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
+from policysweep.clock import now
 from policysweep.errors import PolicysweepError, ServiceContractError
 from policysweep.rpc import status
 from policysweep.rpc.client import Channels
@@ -182,7 +182,7 @@ class Runner:
     async def _play(self, attempt: Attempt) -> run_pb2.UnitRecord:
         episode = await self._simulators.play(self._request(attempt.unit), self._settings.unit_seconds)
         record = run_pb2.UnitRecord(
-            unit=attempt.unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=_now()
+            unit=attempt.unit, episode=episode, attempts=len(attempt.failures) + 1, recorded_at=now()
         )
         if problems := record_problems(record):
             raise ServiceContractError(f"the simulator's episode is refused: {'; '.join(problems)}")
@@ -265,10 +265,4 @@ class _Simulator:
 
 def failed_attempt(error: PolicysweepError) -> run_pb2.FailedAttempt:
     """A failed attempt as it is kept."""
-    return run_pb2.FailedAttempt(party=error.party, reason=error.reason, message=str(error), failed_at=_now())
-
-
-def _now() -> Timestamp:
-    now = Timestamp()
-    now.GetCurrentTime()
-    return now
+    return run_pb2.FailedAttempt(party=error.party, reason=error.reason, message=str(error), failed_at=now())

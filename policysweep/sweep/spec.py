@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictInt, field_validator, model_validator
 
 from policysweep.errors import InputError
-from policysweep.sweep.model_spec import AgentSpec, CustomerSpec, JudgeSpec, ModelSpec, ServedSpec
+from policysweep.sweep.model_spec import AgentSpec, JudgeSpec, ModelSpec, PlayedByCustomer, ServedSpec
 from policysweep.sweep.spec_fields import (
     INT32_MAX,
     Count,
@@ -23,7 +23,6 @@ from policysweep.sweep.spec_fields import (
     RubricName,
     RunName,
     Seconds,
-    Targets,
     distinct,
 )
 from policysweep.v1 import episode_pb2 as ep
@@ -119,7 +118,7 @@ class LimitsSpec(Part):
         return simulator_pb2.EpisodeLimits(**self.model_dump(exclude={"unit_seconds"}))
 
 
-class SweepSpec(Part):
+class SweepSpec(PlayedByCustomer):
     """A sweep: agents x scenarios x trials."""
 
     name: RunName = Field(description="Name of the run: its folder in the store.")
@@ -132,15 +131,6 @@ class SweepSpec(Part):
     )
     agents: Annotated[tuple[AgentSpec, ...], Field(min_length=1)] = Field(
         description="The agents under test."
-    )
-    customer: CustomerSpec | None = Field(
-        default=None,
-        description="The model that plays the customer; the rehearsal customer if left out. "
-        "Not allowed with `simulators`, which have their own.",
-    )
-    simulators: Targets | None = Field(
-        default=None,
-        description="gRPC targets of simulator services that already run; one is started if left out.",
     )
     judges: tuple[JudgeSpec, ...] = Field(
         default=(), description="Who judges the conversations once they are played; nobody if left out."
@@ -176,12 +166,6 @@ class SweepSpec(Part):
     def _distinct_names(cls, services: tuple[ServedSpec, ...]) -> tuple[ServedSpec, ...]:
         distinct(tuple(service.name for service in services))
         return services
-
-    @model_validator(mode="after")
-    def _one_customer(self) -> SweepSpec:
-        if self.simulators is not None and self.customer is not None:
-            raise ValueError("customer cannot be set together with simulators: each simulator has its own")
-        return self
 
     def check_environment(self, environ: Mapping[str, str]) -> None:
         """InputError that names each environment variable that the sweep needs and that is not set."""

@@ -64,15 +64,3 @@ export function showList(place, units, state) {
   const count = Math.ceil(units.length / PAGE);
   fill(place, h("ol", null, shown.map((unit) => row(unit, state))), count > 1 && pages(count, page, state));
 }
-
-// Arrow keys walk through the list; each entry is a link, so Enter opens it.
-export function walkWithArrows(place) {
-  place.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const links = [...place.querySelectorAll("li a")];
-    const at = links.indexOf(document.activeElement);
-    if (!step || at < 0 || !links[at + step]) return;
-    event.preventDefault();
-    links[at + step].focus();
-  });
-}

@@ -6,7 +6,8 @@ import { streamAddress } from "./stream_state.js";
 import { entryPage } from "./stream_entry.js";
 import { learntPage } from "./stream_learnt.js";
 import { taskPage } from "./stream_task.js";
-import { showTasks, walkTasks } from "./stream_tasks.js";
+import { showTasks } from "./stream_tasks.js";
+import { walkWithArrows } from "./walk.js";
 
 const place = (id) => document.getElementById(id);
 let built = false;
@@ -14,7 +15,7 @@ let shown = "";
 let wanted = ""; // What arrives late must not replace what was asked for since.
 
 function build() {
-  walkTasks(place("tasks-of-stream"));
+  walkWithArrows(place("tasks-of-stream"));
   place("choice").addEventListener("input", choose);
   place("choice").addEventListener("submit", (event) => event.preventDefault());
   built = true;

@@ -2,7 +2,8 @@
 
 import { showCase } from "./case.js";
 import { buildFilters, showFilters } from "./filters.js";
-import { showFound, showList, walkWithArrows } from "./list.js";
+import { showFound, showList } from "./list.js";
+import { walkWithArrows } from "./walk.js";
 import { select } from "./selection.js";
 import { address, FILTERS, readState } from "./state.js";
 
